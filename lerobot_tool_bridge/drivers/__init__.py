@@ -1,0 +1,1 @@
+"""Nodes that talk to devices; they share nothing with the bridge but interfaces."""

@@ -1,0 +1,1 @@
+"""The camera driver node on OpenCV."""

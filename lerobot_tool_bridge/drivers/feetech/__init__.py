@@ -1,0 +1,1 @@
+"""The Feetech STS servo bus: packets, registers, bus, LeRobot's calibration."""

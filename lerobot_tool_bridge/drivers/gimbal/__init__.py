@@ -1,0 +1,1 @@
+"""The pan/tilt head's driver node and its serial protocols."""

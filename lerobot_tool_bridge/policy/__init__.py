@@ -1,0 +1,1 @@
+"""Policies that publish tool calls."""

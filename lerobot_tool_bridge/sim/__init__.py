@@ -1,0 +1,1 @@
+"""The virtual robot: MuJoCo physics behind emulated devices."""
