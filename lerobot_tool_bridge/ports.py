@@ -111,7 +111,7 @@ class Frame:
 
 class CameraPort(Protocol):
     async def still(self) -> Frame:
-        """A picture taken after this call began: a still by service, else the topic's next frame."""
+        """A picture taken after this call began: by service, else the topic's next frame."""
 
     def publish_observation(self, data: bytes, media: str, frame: Frame) -> None:
         """Publishes a saved still (``media``: ``png`` or ``jpeg``) on ``~/observations``."""
