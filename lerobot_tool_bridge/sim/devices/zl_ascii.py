@@ -1,0 +1,72 @@
+"""An emulated pan/tilt head with hobby servos behind a ZL ASCII controller.
+
+Understood: ``#000P1500T1000!`` (servo 0 to a pulse of 1500 µs within 1000 ms), several of them in
+one pair of braces, ``#255P…`` for all servos, and the version query ``#000PVER!``. Everything else
+is ignored without an answer, as by the controller; a position can't be read from PWM servos.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Protocol
+
+from lerobot_tool_bridge.sim.devices.pty import PtyDevice
+
+PULSE_US = (500, 2500)
+BROADCAST = 255
+
+_VERSION = b"#%03dP ZServo V1.00!"
+_COMMAND = re.compile(rb"#(\d{3})P(?:(\d{4})T(\d{4})|(VER))!")
+_LONGEST = len(b"#000P1500T1000!")
+
+
+class Servo(Protocol):
+    """One servo of the head."""
+
+    def set_target(self, pulse_us: float, time_ms: float) -> None:
+        """Goes to a pulse within a time, from wherever it is. Called in the device's thread."""
+
+
+class ZlAsciiHead:
+    """The controller with its servos, on a pseudo-terminal.
+
+    Args:
+        servos: By id (0–254).
+
+    Attributes:
+        path: The terminal that a driver opens.
+    """
+
+    def __init__(self, servos: Mapping[int, Servo]) -> None:
+        self._servos = servos
+        self._rest = b""
+        self._pty = PtyDevice(self._receive, "zl_ascii")
+        self.path = self._pty.path
+
+    def close(self) -> None:
+        """Pulls the plug. Safe to call twice."""
+        self._pty.close()
+
+    def _receive(self, data: bytes) -> bytes:
+        text = self._rest + data
+        answer = b""
+        end = 0
+        for match in _COMMAND.finditer(text):
+            end = match.end()
+            servo_id = int(match[1])
+            if match[4]:
+                if servo_id in self._servos or servo_id == BROADCAST:
+                    answer += _VERSION % servo_id
+                continue
+            pulse, time_ms = int(match[2]), int(match[3])
+            if PULSE_US[0] <= pulse <= PULSE_US[1]:
+                for servo in self._addressed(servo_id):
+                    servo.set_target(float(pulse), float(time_ms))
+        self._rest = text[end:][-_LONGEST:]  # a command may arrive in pieces; garbage is dropped
+        return answer
+
+    def _addressed(self, servo_id: int) -> list[Servo]:
+        if servo_id == BROADCAST:
+            return list(self._servos.values())
+        return [self._servos[servo_id]] if servo_id in self._servos else []
