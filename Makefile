@@ -13,7 +13,7 @@ help:
 	@echo "make setup  only the set-up (PYTHON=python3.12 chooses the Python)"
 
 setup:
-	@command -v $(PYTHON) >/dev/null || { echo "setup: there is no $(PYTHON); install Python 3.10 or newer, or say make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c "" 2>/dev/null || { echo "setup: $(PYTHON) does not run; install Python 3.10 or newer, or say make PYTHON=..."; exit 1; }
 	@$(PYTHON) scripts/setup_venv.py --venv $(VENV) --python "$(if $(filter-out default file,$(origin PYTHON)),$(PYTHON))"
 
 lint: setup

@@ -142,11 +142,13 @@ def build(venv: Path, python: Path) -> None:
     folder = venv / "build" / "control_msgs"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    trouble = "building the interfaces failed"
     env = clean_environment()
     env["PATH"] = f"{venv / 'bin'}:{env['PATH']}"
     env["CMAKE_PREFIX_PATH"] = env["AMENT_PREFIX_PATH"] = str(venv)
     logged(
         folder / "cmake.log",
+        trouble,
         [
             venv / "bin" / "cmake",
             "-G",
@@ -160,7 +162,7 @@ def build(venv: Path, python: Path) -> None:
         cwd=folder,
         env=env,
     )
-    logged(folder / "ninja.log", [venv / "bin" / "ninja", "install"], cwd=folder, env=env)
+    logged(folder / "ninja.log", trouble, [venv / "bin" / "ninja", "install"], cwd=folder, env=env)
 
 
 def install_package(venv: Path, python: Path) -> None:
@@ -190,18 +192,23 @@ def clean_environment() -> dict[str, str]:
 
 
 def pip(python: Path, *args: str) -> None:
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *args]
-    result = subprocess.run(command, cwd=ROOT, env=clean_environment())
-    if result.returncode:
-        fail("pip could not install what is needed; its own words are above.")
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", *args]
+    logged(
+        python.parent.parent / "pip.log",
+        "pip could not install what is needed",
+        command,
+        cwd=ROOT,
+        env=clean_environment(),
+    )
 
 
-def logged(log: Path, command: list, **kwargs) -> None:
+def logged(log: Path, trouble: str, command: list, **kwargs) -> None:
+    """Runs a command; shows the end of its output only where it failed."""
     with log.open("wb") as out:
         code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, **kwargs).returncode
     if code:
         print("\n".join(log.read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
-        fail(f"building the interfaces failed; the whole log is {log}")
+        fail(f"{trouble}; the whole log is {log}")
 
 
 def say(text: str) -> None:
