@@ -72,6 +72,17 @@ class Tool(ABC):
     def parameters(self) -> dict[str, Any]:
         """JSON schema of the arguments (``type: object``)."""
 
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Refuses what a schema can't judge, before the call is queued; fast, touches nothing.
+
+        Args:
+            arguments: They have passed the schema.
+
+        Raises:
+            Rejection: Mostly ``invalid_arguments``; names the argument and says what to change.
+        """
+        return
+
     @abstractmethod
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Outcome | str:
         """Does the work; ``arguments`` have passed the schema.
