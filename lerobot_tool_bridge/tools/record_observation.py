@@ -1,0 +1,104 @@
+"""``record_observation``: saves one still of the robot's camera under a label."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lerobot_tool_bridge import images
+from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.core.tool import CallContext, Outcome, Tool
+from lerobot_tool_bridge.observations import (
+    LABEL_PATTERN,
+    MAX_CHARACTERS,
+    Observations,
+    check_label,
+)
+from lerobot_tool_bridge.ports import Frame, Ports
+
+
+class RecordObservation(Tool):
+    """Takes a still, saves it losslessly with a side file, and publishes it.
+
+    Settings:
+        output_dir: Folder for the pictures, in place of the bridge's own.
+    """
+
+    name = "record_observation"
+    needs = ("camera",)
+    resources = frozenset({"camera"})
+    timeout = 15.0
+
+    def __init__(self, ports: Ports, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(ports, settings)
+        folder = self.settings.get("output_dir") or ports.output_dir
+        self._observations = Observations(Path(folder).expanduser())
+
+    @property
+    def description(self) -> str:
+        return (
+            "Capture a high-resolution still image with the robot's camera and save it for the "
+            "user. The picture shows what the camera sees now; it is not returned to you. Answers "
+            "with the name of the saved file; an existing picture is never replaced, a number is "
+            "added instead."
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "description": (
+                        "Short label for the saved image, for example 'red cup'. Any language, "
+                        "spaces allowed; no slashes, no file path."
+                    ),
+                    "minLength": 1,
+                    "maxLength": MAX_CHARACTERS,
+                    "pattern": LABEL_PATTERN,
+                }
+            },
+            "required": ["label"],
+            "additionalProperties": False,
+        }
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        check_label(arguments["label"])
+
+    async def run(self, arguments: dict[str, Any], context: CallContext) -> Outcome:
+        camera = self.ports.camera
+        if camera is None:
+            raise ToolFailure("unavailable", "This robot has no camera.")
+        stem = check_label(arguments["label"])
+        frame = await camera.still()
+        picture = await asyncio.to_thread(images.to_png, frame)
+        facts = {
+            "label": arguments["label"],
+            "call_id": context.call_id,
+            **_facts(frame, self._camera_name()),
+            "width": picture.width,
+            "height": picture.height,
+            "channels": picture.channels,
+            "bits": picture.bits,
+            "note": picture.note,
+        }
+        file = await asyncio.to_thread(self._observations.save, stem, picture.png, facts)
+        camera.publish_observation(picture.png, "png", frame)
+        return Outcome(f"saved {file}", (file, f"{file.removesuffix('.png')}.json"))
+
+    def _camera_name(self) -> str:
+        robot = self.ports.robot
+        return robot.camera.name if robot is not None and robot.camera is not None else "camera"
+
+
+def _facts(frame: Frame, camera: str) -> dict[str, Any]:
+    return {
+        "camera": camera,
+        "stamp": frame.stamp,
+        "frame_id": frame.frame_id,
+        "source": frame.source,
+        "encoding": frame.encoding,
+    }

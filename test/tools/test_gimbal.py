@@ -1,0 +1,109 @@
+"""``gimbal_control``: limits, units, and honest answers."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.core.tool import CallContext
+from lerobot_tool_bridge.ports import Ports
+from lerobot_tool_bridge.robot import Gimbal, Robot
+from lerobot_tool_bridge.tools.gimbal_control import GimbalControl
+
+HEAD = Gimbal(joints=("gimbal_pan", "gimbal_tilt"), look_deg={"table": (135.0, 95.0)})
+
+
+class FakeHead:
+    """Stands at ``deg``; ends every move ``short`` degrees before its target in pan."""
+
+    def __init__(self, measures: bool = True, short: float = 0.0) -> None:
+        self.measures = measures
+        self.short = short
+        self.deg = (135.0, 135.0)
+        self.durations: list[float] = []
+
+    async def positions(self) -> tuple[float, float]:
+        return math.radians(self.deg[0]), math.radians(self.deg[1])
+
+    async def move(self, pan: float, tilt: float, duration: float) -> tuple[float, float]:
+        self.deg = (math.degrees(pan) - self.short, math.degrees(tilt))
+        self.durations.append(duration)
+        return await self.positions()
+
+
+def make(head: FakeHead | None, gimbal: Gimbal = HEAD, **settings: Any) -> GimbalControl:
+    robot = Robot(name="r", description="", urdf=Path("r.urdf"), gimbal=gimbal)
+    return GimbalControl(Ports(robot=robot, gimbal=head), settings)
+
+
+def call(tool: GimbalControl, pan: float, tilt: float) -> str:
+    arguments = {"pan": pan, "tilt": tilt}
+    jsonschema.validate(arguments, tool.parameters)
+    return asyncio.run(tool.run(arguments, CallContext("a")))
+
+
+def test_answers_with_what_was_measured() -> None:
+    head = FakeHead(short=0.4)
+    assert call(make(head), 90, 60) == "pan 89.6°, tilt 60.0° (measured)"
+
+
+def test_head_without_feedback_says_so() -> None:
+    answer = call(make(FakeHead(measures=False)), 90, 60)
+    assert answer == "commanded pan 90.0°, tilt 60.0°; this head does not measure where it is"
+
+
+def test_blocked_head_is_a_failure_with_both_angles() -> None:
+    with pytest.raises(ToolFailure, match=r"pan 70\.0°.*instead of pan 90\.0°") as error:
+        call(make(FakeHead(short=20)), 90, 60)
+    assert error.value.code == "tool_error"
+
+
+def test_tolerance_is_a_setting() -> None:
+    assert "pan 70.0°" in call(make(FakeHead(short=20), tolerance_deg=25.0), 90, 60)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 270.1, 300, "90", None, True])
+def test_schema_refuses_what_is_out_of_range(wrong: Any) -> None:
+    head = FakeHead()
+    with pytest.raises(jsonschema.ValidationError):
+        call(make(head), wrong, 90)
+    assert head.durations == []
+
+
+def test_limits_are_the_robots() -> None:
+    tool = make(FakeHead(), dataclasses.replace(HEAD, pan_deg=(45.0, 225.0)))
+    pan = tool.parameters["properties"]["pan"]
+    assert (pan["minimum"], pan["maximum"]) == (45.0, 225.0)
+    assert "degrees, 45 to 225" in pan["description"]
+
+
+def test_time_follows_the_way_and_the_speed() -> None:
+    head = FakeHead()
+    tool = make(head, dataclasses.replace(HEAD, max_speed=1.0))
+    call(tool, 45, 135)
+    call(tool, 45, 135)
+    far, near = head.durations
+    assert far >= math.radians(90) / 1.0
+    assert 0 < near < 0.5
+
+
+def test_description_says_which_way_is_which() -> None:
+    text = make(None).description
+    for words in ("pan 135 looks straight ahead", "left", "tilt 135", "up", "table = pan 135"):
+        assert words in text
+
+
+def test_robot_without_head() -> None:
+    with pytest.raises(ToolFailure, match="no pan/tilt head"):
+        call(make(None), 90, 90)
+
+
+def test_offline_checker_needs_no_robot() -> None:
+    assert GimbalControl(Ports()).parameters["properties"]["tilt"]["maximum"] == 270.0
