@@ -20,12 +20,12 @@ from typing import Any
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from std_msgs.msg import String
 
 from lerobot_tool_bridge.policy.chat import assistant_message, failed, new_call_id, show_arguments
+from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
 FIND_LIMIT = 5.0
 """Seconds within which a bridge has to be found."""
@@ -159,16 +159,15 @@ class Client:
             signal_handler_options=SignalHandlerOptions.NO,
         )
         self._node = Node(f"call_{os.getpid()}", context=self._context, enable_rosout=False)
-        self._calls = self._node.create_publisher(String, f"{bridge}/tool_calls", 100)
-        self._cancel = self._node.create_publisher(String, f"{bridge}/cancel", 10)
+        self._calls = self._node.create_publisher(String, f"{bridge}/tool_calls", COMMANDS)
+        self._cancel = self._node.create_publisher(String, f"{bridge}/cancel", COMMANDS)
         # The catalogue's subscription comes last: when it has its message, the bridge knows of
         # the others too, and no result can get lost.
         self._results = self._node.create_subscription(
-            String, f"{bridge}/tool_results", self._on_result, 100
+            String, f"{bridge}/tool_results", self._on_result, COMMANDS
         )
-        self._node.create_subscription(String, f"{bridge}/tool_events", self._on_event, 100)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._node.create_subscription(String, f"{bridge}/tools", self._on_tools, latched)
+        self._node.create_subscription(String, f"{bridge}/tool_events", self._on_event, COMMANDS)
+        self._node.create_subscription(String, f"{bridge}/tools", self._on_tools, LATCHED)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
 

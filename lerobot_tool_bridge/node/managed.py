@@ -77,6 +77,8 @@ class ManagedNode(LifecycleNode):
         self.diagnostics = Diagnostics(self)
         self.steady_timer(1.0, self.diagnostics.publish)
         self._said = ""
+        self.exit_status = 0
+        self._ask_for_end: Callable[[], None] = lambda: None
         self._autostart_left = self.param("autostart_timeout")
         self._autostart_timer: Timer | None = None
         if self.param("autostart"):
@@ -104,6 +106,11 @@ class ManagedNode(LifecycleNode):
     def steady_timer(self, period: float, callback: Callable[[], Any]) -> Timer:
         """A timer that simulated time can't stop."""
         return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def end_process(self, status: int) -> None:
+        """Ends the process as SIGINT does, with an exit status; for nodes whose work ends."""
+        self.exit_status = status
+        self._ask_for_end()
 
     @property
     def state(self) -> str:
@@ -221,6 +228,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
         print(f"error: {error}", file=sys.stderr, flush=True)
         rclpy.try_shutdown()
         return 1
+    node._ask_for_end = stop.set
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     thread = threading.Thread(target=_spin, args=(executor, stop), name="rclpy")
@@ -244,7 +252,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
     thread.join(SHUTDOWN_LIMIT)
     node.destroy_node()
     rclpy.try_shutdown()
-    return 0
+    return node.exit_status
 
 
 def _spin(executor: SingleThreadedExecutor, stop: threading.Event) -> None:
