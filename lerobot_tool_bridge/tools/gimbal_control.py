@@ -7,6 +7,7 @@ from typing import Any
 
 from lerobot_tool_bridge.core.errors import ToolFailure
 from lerobot_tool_bridge.core.tool import CallContext, Tool
+from lerobot_tool_bridge.ports import GimbalPort
 from lerobot_tool_bridge.robot import Gimbal
 
 _PEAK = 1.5
@@ -57,8 +58,7 @@ class GimbalControl(Tool):
             raise ToolFailure("unavailable", "This robot has no pan/tilt head.")
         wanted = (float(arguments["pan"]), float(arguments["tilt"]))
         target = (math.radians(wanted[0]), math.radians(wanted[1]))
-        start = await port.positions()
-        way = max(abs(b - a) for a, b in zip(start, target, strict=True))
+        way = await self._way(port, target)
         duration = max(_SHORTEST, _PEAK * way / self._gimbal.max_speed)
         reached = await port.move(*target, duration)
         pan, tilt = (math.degrees(v) for v in reached)
@@ -76,6 +76,18 @@ class GimbalControl(Tool):
                 "another direction, or tell the operator.",
             )
         return f"pan {pan:.1f}°, tilt {tilt:.1f}° (measured)"
+
+    async def _way(self, port: GimbalPort, target: tuple[float, float]) -> float:
+        """How far the joint with the longer way has to go, radians."""
+        try:
+            start = await port.positions()
+        except ToolFailure:
+            if port.measures:
+                raise
+            # nobody knows where it is before its first command: allow for the whole range
+            limits = (self._gimbal.pan_deg, self._gimbal.tilt_deg)
+            return max(math.radians(high - low) for low, high in limits)
+        return max(abs(b - a) for a, b in zip(start, target, strict=True))
 
     @property
     def _gimbal(self) -> Gimbal:

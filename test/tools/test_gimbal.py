@@ -94,6 +94,26 @@ def test_time_follows_the_way_and_the_speed() -> None:
     assert 0 < near < 0.5
 
 
+@pytest.mark.parametrize("measures", [True, False])
+def test_head_whose_place_is_unknown(measures: bool) -> None:
+    """One that measures should tell; a hobby servo can't before its first command."""
+
+    class Silent(FakeHead):
+        async def positions(self) -> tuple[float, float]:
+            if self.durations:
+                return await super().positions()
+            raise ToolFailure("unavailable", "The head reports no position.")
+
+    head = Silent(measures)
+    if measures:
+        with pytest.raises(ToolFailure, match="reports no position"):
+            call(make(head), 90, 90)
+        assert head.durations == []
+    else:
+        assert call(make(head), 90, 90).startswith("commanded pan 90.0°")
+        assert head.durations[0] >= math.radians(270) / HEAD.max_speed
+
+
 def test_description_says_which_way_is_which() -> None:
     text = make(None).description
     for words in ("pan 135 looks straight ahead", "left", "tilt 135", "up", "table = pan 135"):
