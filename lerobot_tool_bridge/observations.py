@@ -124,6 +124,9 @@ class Observations:
             os.close(self._fd)
             self._fd = -1
 
+    def __del__(self) -> None:
+        self.close()
+
     def _folder(self) -> int:
         if self._fd >= 0 and os.fstat(self._fd).st_nlink == 0:  # somebody deleted it
             self.close()

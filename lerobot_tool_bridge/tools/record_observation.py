@@ -53,8 +53,8 @@ class RecordObservation(Tool):
                 "label": {
                     "type": "string",
                     "description": (
-                        "Short label for the saved image, for example 'red cup'. Any language, "
-                        "spaces allowed; no slashes, no file path."
+                        "Short label for the saved image, such as 'red cup'. Any language, spaces "
+                        'inside; none of / \\ : * ? " < > | % and no . - ~ at the beginning'
                     ),
                     "minLength": 1,
                     "maxLength": MAX_CHARACTERS,
