@@ -105,7 +105,11 @@ class Bringup:
 
     robot: str = _option("so101", "Robot: a name in config/robots or the path of a .yaml file")
     namespace: str = _option("", "Namespace of all nodes, one for each robot")
-    scene: str = _option("", "Scene of the virtual robot (.yaml file)", "sim")
+    scene: str = _option(
+        "",
+        "Scene of the virtual robot: a name in config/scenes or the path of a .yaml file",
+        "sim",
+    )
     arm_port: str = _option(
         "", "Serial port of the arm; off starts no arm driver (default: the robot's file)", "robot"
     )
@@ -153,7 +157,7 @@ class Bringup:
         """
         self._check()
         robot = Robot.load(self.robot)
-        common = {"robot": self.robot if _is_name(self.robot) else str(robot.path.resolve())}
+        common = {"robot": _name_or_file(self.robot)}
         nodes = []
         if self.sim:
             if not robot.drivers:
@@ -168,7 +172,7 @@ class Bringup:
                     **common,
                     device_dir=self.device_dir,
                     camera_port=self.camera_port,
-                    scene=_file(self.scene),
+                    scene=_name_or_file(self.scene),
                 )
             )
         for executable, parameters in robot.drivers.items():
@@ -256,7 +260,7 @@ class Bringup:
                 "bad_option",
                 f"log_level is {self.log_level!r}; it should be one of {', '.join(LOG_LEVELS)}.",
             )
-        for name in ("scene", "tools_file", "catalogue", "calibration_file"):
+        for name in ("tools_file", "catalogue", "calibration_file"):
             value = getattr(self, name)
             if value and not Path(_file(value)).exists():
                 raise LoadError("bad_option", f"{name}: there is no {value}.")
@@ -283,8 +287,9 @@ def package_prefix(package: str) -> Path | None:
         return None
 
 
-def _is_name(robot: str) -> bool:
-    return Path(robot).suffix not in (".yaml", ".yml")
+def _name_or_file(value: str) -> str:
+    """A name in ``config`` as it is, a file as an absolute path."""
+    return _file(value) if Path(value).suffix in (".yaml", ".yml") else value
 
 
 def _file(value: str) -> str:
