@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
@@ -13,6 +14,7 @@ from launch.actions import (
     OpaqueFunction,
     RegisterEventHandler,
     Shutdown,
+    TimerAction,
 )
 from launch.event_handlers import OnShutdown
 from launch_ros.actions import Node
@@ -20,6 +22,9 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from lerobot_tool_bridge.bringup import Bringup, NodeSpec, free_port
 from lerobot_tool_bridge.core.errors import LoadError
+
+_DEVICE_LIMIT = 20.0
+_LOOK = 0.2
 
 
 def describe(sim: bool) -> LaunchDescription:
@@ -52,7 +57,23 @@ def _start(context: LaunchContext, sim: bool, names: list[str]) -> list[Any]:
         nodes = Bringup(sim=sim, camera_port=free_port() if sim else 0, **options).nodes()
     except LoadError as error:
         return [*actions, LogInfo(msg=f"error: {error}"), Shutdown(reason=str(error))]
-    return [*actions, *(_action(node) for node in nodes)]
+    if not sim:
+        return [_action(node) for node in nodes]
+    drivers = [n for n in nodes if n.executable.endswith("_driver")]
+    actions += [_action(node) for node in nodes if node not in drivers]
+    ports = [Path(n.parameters["port"]) for n in drivers if "port" in n.parameters]
+    return [*actions, *_when_there(ports, [_action(node) for node in drivers], _DEVICE_LIMIT)]
+
+
+def _when_there(paths: list[Path], actions: list[Any], limit: float) -> list[Any]:
+    """The actions, as soon as the virtual robot has made its devices, or at the limit.
+
+    The drivers would wait for them as well, but not without an error in the log.
+    """
+    if limit <= 0 or all(path.exists() for path in paths):
+        return actions
+    again = OpaqueFunction(function=lambda context: _when_there(paths, actions, limit - _LOOK))
+    return [TimerAction(period=_LOOK, actions=[again])]
 
 
 def _action(spec: NodeSpec) -> Node:

@@ -13,7 +13,7 @@ from lerobot_tool_bridge.bringup import Bringup
 pytest.importorskip("launch_ros")
 
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument, Shutdown
+from launch.actions import DeclareLaunchArgument, Shutdown, TimerAction
 from launch_ros.actions import Node
 
 
@@ -58,13 +58,21 @@ def test_arguments_that_look_like_numbers_stay_texts(robot_id, camera):
     assert not nodes
 
 
-def test_virtual_robot_gets_devices():
+def test_drivers_start_when_the_virtual_robot_has_its_devices(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     actions, context = started("sim")
     nodes = {n.node_executable: n for n in actions if isinstance(n, Node)}
-    folder = parameters(nodes["virtual_robot"], context)["device_dir"]
-    assert Path(folder).is_dir()
-    Path(folder).rmdir()
+    folder = Path(parameters(nodes["virtual_robot"], context)["device_dir"])
+    assert folder.is_dir()
+    assert "arm_driver" not in nodes
+    for _ in range(2):
+        (timer,) = [a for a in actions if isinstance(a, TimerAction)]
+        actions = [made for a in timer.actions for made in a.execute(context)]
+        (folder / "arm").touch()
+        (folder / "gimbal").touch()
+    nodes = {n.node_executable: n for n in actions if isinstance(n, Node)}
     assert parameters(nodes["arm_driver"], context)["port"] == f"{folder}/arm"
+    assert "camera_driver" in nodes
 
 
 def test_wrong_argument_ends_the_launch_with_a_sentence():
