@@ -32,6 +32,8 @@ _MODULES = {
     "bridge": "ros.bridge",
     "scripted_policy": "policy.scripted",
 }
+# rviz2 shows compressed pictures only under a name that ends like this
+_STILL_FOR_RVIZ = ("tool_bridge/observations/compressed", "tool_bridge/observations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class NodeSpec:
         namespace: ``""`` or ``/a/b``.
         parameters: Their types are the node's own: a text stays a text.
         arguments: More arguments, before ``--ros-args``.
+        remappings: Pairs of names, from and to.
         log_level: Of this node's own logger; empty for ROS's default.
         package: The ROS package that has the executable.
         managed: Whether it is a lifecycle node.
@@ -54,6 +57,7 @@ class NodeSpec:
     namespace: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    remappings: tuple[tuple[str, str], ...] = ()
     log_level: str = ""
     package: str = share.PACKAGE
     managed: bool = True
@@ -83,6 +87,8 @@ class NodeSpec:
         command = [*start, *self.arguments, "--ros-args"]
         if self.namespace:
             command += ["-r", f"__ns:={self.namespace}"]
+        for name, to in self.remappings:
+            command += ["-r", f"{name}:={to}"]
         for name, value in self.parameters.items():
             # JSON is YAML here; the quotes keep a text from becoming a number
             command += ["-p", f"{name}:={json.dumps(value, ensure_ascii=False)}"]
@@ -207,6 +213,7 @@ class Bringup:
                     self._node("rviz2", "rviz"),
                     package="rviz2",
                     arguments=("-d", str(share.path("config", "tool_bridge.rviz"))),
+                    remappings=(_STILL_FOR_RVIZ,),
                     managed=False,
                 )
             )

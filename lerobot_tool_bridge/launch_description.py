@@ -83,6 +83,7 @@ def _action(spec: NodeSpec) -> Node:
         name=spec.name,
         namespace=spec.namespace,
         parameters=[{name: _value(value) for name, value in spec.parameters.items()}],
+        remappings=list(spec.remappings),
         arguments=list(spec.arguments),
         ros_arguments=list(spec.log_arguments),
         output="screen",
