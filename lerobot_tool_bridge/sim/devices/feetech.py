@@ -6,11 +6,7 @@ in the virtual robot, ``SimpleServo`` in tests.
 
 from __future__ import annotations
 
-import os
-import select
-import threading
 import time
-import tty
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -26,9 +22,9 @@ from lerobot_tool_bridge.drivers.feetech.protocol import (
     encode,
     encode_frame,
 )
+from lerobot_tool_bridge.sim.devices.pty import PtyDevice
 
 MEMORY_SIZE = 128
-_NO_CLIENT_PERIOD = 0.02
 
 
 class Servo(Protocol):
@@ -137,11 +133,12 @@ class FeetechBus:
     """Emulated servos on a pseudo-terminal, served by a thread.
 
     Args:
-        servos: What is behind each id.
+        servos: What is behind each id; replies to a broadcast come in this order.
         link: Where a symlink to the pseudo-terminal is kept, so that its name stays the same
             after ``unplug`` and ``plug``.
 
     Attributes:
+        servos: What is behind each id.
         memory: Registers of each servo; tests may read and write them (``poke``).
         missing: Ids that don't answer.
         errors: Error byte of the replies, by id.
@@ -150,14 +147,12 @@ class FeetechBus:
     """
 
     def __init__(self, servos: Mapping[int, Servo], link: Path | None = None) -> None:
-        self._servos = dict(servos)
+        self.servos = dict(servos)
         self._link = link
         self._pending: dict[int, tuple[int, bytes]] = {}
-        self._thread: threading.Thread | None = None
-        self._master = -1
-        self._slave_name = ""
-        self._wake: tuple[int, int] | None = None
-        self.memory = {id: _power_on(id, servo) for id, servo in self._servos.items()}
+        self._reader = FrameReader()
+        self._pty: PtyDevice | None = None
+        self.memory = {id: _power_on(id, servo) for id, servo in self.servos.items()}
         self._saved = {id: bytes(m[: reg.EEPROM_END]) for id, m in self.memory.items()}
         self.missing: set[int] = set()
         self.errors: dict[int, int] = {}
@@ -169,7 +164,9 @@ class FeetechBus:
     @property
     def port(self) -> str:
         """What a client opens: the link, or the pseudo-terminal's own name."""
-        return str(self._link) if self._link is not None else self._slave_name
+        if self._link is not None:
+            return str(self._link)
+        return self._pty.path if self._pty is not None else ""
 
     def start(self) -> FeetechBus:
         """Opens the pseudo-terminal and answers from now on."""
@@ -182,34 +179,23 @@ class FeetechBus:
 
     def plug(self) -> None:
         """Makes the port appear. Does nothing where it is there."""
-        if self._thread is not None:
+        if self._pty is not None:
             return
-        self._master, slave = os.openpty()
-        tty.setraw(slave)
-        self._slave_name = os.ttyname(slave)
-        os.close(slave)  # held by clients alone: whoever looks for the holder finds them
+        self._reader.clear()
+        self._pty = PtyDevice(self._receive, "feetech-bus")
         if self._link is not None:
             self._link.parent.mkdir(parents=True, exist_ok=True)
             self._link.unlink(missing_ok=True)
-            self._link.symlink_to(self._slave_name)
-        self._wake = os.pipe()
-        self._thread = threading.Thread(
-            target=self._serve, args=(self._master, self._wake[0]), name="feetech-bus"
-        )
-        self._thread.daemon = True
-        self._thread.start()
+            self._link.symlink_to(self._pty.path)
 
     def unplug(self) -> None:
         """Makes the port vanish, as a pulled USB plug does; the servos keep their power."""
-        if self._thread is None or self._wake is None:
+        if self._pty is None:
             return
-        os.write(self._wake[1], b"x")
-        self._thread.join()
-        for fd in (*self._wake, self._master):
-            os.close(fd)
+        self._pty.close()
+        self._pty = None
         if self._link is not None:
             self._link.unlink(missing_ok=True)
-        self._thread = self._wake = None
 
     def __enter__(self) -> FeetechBus:
         return self.start()
@@ -239,7 +225,7 @@ class FeetechBus:
 
     def power_cycle(self) -> None:
         """Takes the servos' power away and gives it back: unlocked EEPROM writes stay alone."""
-        for id, servo in self._servos.items():
+        for id, servo in self.servos.items():
             servo.set_torque(False)
             fresh = _power_on(id, servo)
             fresh[: reg.EEPROM_END] = self._saved[id]
@@ -249,7 +235,7 @@ class FeetechBus:
 
     def _refresh(self, id: int) -> None:
         """Brings what is measured up to date."""
-        servo, memory = self._servos[id], self.memory[id]
+        servo, memory = self.servos[id], self.memory[id]
         position = round(servo.position_ticks()) - _get(memory, reg.HOMING_OFFSET)
         velocity = round(max(-32767.0, min(32767.0, servo.velocity_ticks())))
         load = round(1000 * max(-1.0, min(1.0, servo.load())))
@@ -263,7 +249,7 @@ class FeetechBus:
     def _write(self, id: int, address: int, data: bytes) -> None:
         if self.on_write is not None:
             self.on_write(id, address, data)
-        servo, memory = self._servos[id], self.memory[id]
+        servo, memory = self.servos[id], self.memory[id]
         end = min(address + len(data), MEMORY_SIZE)
         memory[address:end] = data[: end - address]
         if address < reg.EEPROM_END and not _get(memory, reg.LOCK):
@@ -295,31 +281,8 @@ class FeetechBus:
 
     # --- the wire -------------------------------------------------------------------------
 
-    def _serve(self, master: int, wake: int) -> None:
-        reader = FrameReader()
-        poll = select.poll()
-        poll.register(master, select.POLLIN)
-        poll.register(wake, select.POLLIN)
-        while True:
-            events = dict(poll.poll())
-            if wake in events:
-                return
-            if not events[master] & select.POLLIN:  # hung up: no client has it open
-                reader.clear()
-                if select.select([wake], [], [], _NO_CLIENT_PERIOD)[0]:
-                    return
-                continue
-            try:
-                data = os.read(master, 4096)
-            except OSError:
-                continue
-            for frame in reader.feed(data):
-                reply = self._answer(frame)
-                if reply:
-                    try:
-                        os.write(master, reply)
-                    except OSError:
-                        break
+    def _receive(self, data: bytes) -> bytes:
+        return b"".join(self._answer(frame) for frame in self._reader.feed(data))
 
     def _answer(self, frame: Frame) -> bytes:
         if frame.code == Instruction.SYNC_READ and len(frame.data) > 2:
@@ -332,7 +295,7 @@ class FeetechBus:
                 if self._there(rest[at]):
                     self._write(rest[at], address, rest[at + 1 : at + 1 + size])
             return b""
-        ids = self._servos if frame.id == BROADCAST else [frame.id]
+        ids = self.servos if frame.id == BROADCAST else [frame.id]
         replies = [self._single(i, frame) for i in ids if self._there(i)]
         if frame.id == BROADCAST and frame.code != Instruction.PING:
             return b""
@@ -356,7 +319,7 @@ class FeetechBus:
         return self._reply(id, data)
 
     def _there(self, id: int) -> bool:
-        return id in self._servos and id not in self.missing
+        return id in self.servos and id not in self.missing
 
     def _read(self, id: int, address: int, size: int) -> bytes:
         if not self._there(id):
