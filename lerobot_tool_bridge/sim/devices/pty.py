@@ -8,6 +8,8 @@ import threading
 import tty
 from collections.abc import Callable
 
+_LOOK = 0.005
+
 
 class PtyDevice:
     """A serial port whose other end is a function.
@@ -23,12 +25,11 @@ class PtyDevice:
 
     def __init__(self, receive: Callable[[bytes], bytes], name: str = "pty") -> None:
         self._receive = receive
-        # The client's end stays open here too: else the last client's close would be an error at
-        # this end, and settings (raw mode) would be lost between clients.
-        self._server, self._client = os.openpty()
-        tty.setraw(self._client)
+        self._server, client = os.openpty()
+        tty.setraw(client)
+        self.path = os.ttyname(client)
+        os.close(client)  # drivers look for other processes that have their port open
         os.set_blocking(self._server, False)
-        self.path = os.ttyname(self._client)
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -39,7 +40,7 @@ class PtyDevice:
             return
         os.write(self._wake_write, b"x")
         self._thread.join()
-        for fd in (self._server, self._client, self._wake_read, self._wake_write):
+        for fd in (self._server, self._wake_read, self._wake_write):
             os.close(fd)
         self._server = -1
 
@@ -51,6 +52,9 @@ class PtyDevice:
             try:
                 data = os.read(self._server, 4096)
             except BlockingIOError:
+                continue
+            except OSError:  # no client has it open, and nothing tells when one will
+                select.select([self._wake_read], [], [], _LOOK)
                 continue
             answer = self._receive(data)
             while answer:
