@@ -1,0 +1,382 @@
+"""Where the tool has to go to grasp or to set down a thing, and how to get there."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lerobot_tool_bridge.core.errors import Rejection
+from lerobot_tool_bridge.kinematics import path as paths
+from lerobot_tool_bridge.kinematics.chain import Array, Chain
+from lerobot_tool_bridge.kinematics.ik import Solver
+from lerobot_tool_bridge.ports import Waypoint
+from lerobot_tool_bridge.robot import Robot, Workspace
+
+_PITCH_STEP = math.radians(5.0)
+_LINE_STEP = 0.006  # metres between two poses of a straight way
+_HOVERS = (1.0, 0.6, 0.35)  # shares of the hover distance, where there is no room for all of it
+_REACH_STEP = 0.005  # metres
+_NAMED = 0.15  # rad: nearer than that to a named pose counts as being there
+_DIP = 0.015  # metres by which a way through the air may dip below the hover distance
+_CLOSE = 0.005  # metres that are not worth going up
+
+
+class Unreachable(Rejection):
+    """The arm can't get there; says how far it reaches in that direction, in metres."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("unreachable", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to get at a thing.
+
+    Attributes:
+        way: Poses ``(m, n)`` from the hover to the place where the fingers close or open.
+        target: Tool point there, metres.
+        pitch: Radians below the horizon.
+    """
+
+    way: Array
+    target: Array
+    pitch: float
+
+    @property
+    def hover(self) -> Array:
+        """Pose from which the approach starts."""
+        pose: Array = self.way[0]
+        return pose
+
+    @property
+    def end(self) -> Array:
+        """Pose in which the fingers close or open."""
+        pose: Array = self.way[-1]
+        return pose
+
+
+class Planner:
+    """Plans for one robot.
+
+    Args:
+        robot: Has an arm.
+        workspace: A narrower one than the robot's.
+
+    Raises:
+        LoadError: The URDF does not have the arm.
+    """
+
+    def __init__(self, robot: Robot, workspace: Workspace | None = None) -> None:
+        assert robot.arm is not None
+        self.arm = robot.arm
+        self.grasp = robot.grasp
+        self.workspace = workspace or robot.arm.workspace
+        self.chain = Chain.of(robot)
+        self.solver = Solver(self.chain)
+        self._home = np.array(robot.arm_pose("home"))
+        self._named = [np.array(robot.arm_pose(name)) for name in robot.arm.poses_deg]
+        self._pitches = _scan([math.radians(p) for p in robot.grasp.pitch_deg])
+
+    def center(self, q: npt.ArrayLike, width: float) -> Array:
+        """Where the centre of a thing is that the fingers hold, metres.
+
+        Args:
+            q: Pose of the arm.
+            width: Between the fingers, metres.
+        """
+        pose = self.chain.fk(q)
+        aside = width / 2 if self.grasp.fixed_finger else 0.0
+        center: Array = pose.position + aside * pose.rotation[..., 1]
+        return center
+
+    def check(self, center: npt.ArrayLike) -> None:
+        """Refuses what is outside the workspace.
+
+        Raises:
+            Unreachable: Says which limit it breaks, and how far the arm reaches.
+        """
+        p = np.asarray(center, dtype=float)
+        area = self.workspace
+        radius, azimuth = math.hypot(p[0], p[1]), math.degrees(math.atan2(p[1], p[0]))
+        if not area.height[0] - 1e-9 <= p[2] <= area.height[1] + 1e-9:
+            raise Unreachable(
+                f"{_point(p)} is out of reach: z should be {area.height[0]:.2f} to "
+                f"{area.height[1]:.2f} m above the table. z is the height of the object's centre."
+            )
+        low, high = area.azimuth_deg
+        if not low - 1e-6 <= azimuth <= high + 1e-6:
+            raise Unreachable(
+                f"{_point(p)} is out of reach: it lies at {azimuth:.0f}° (0° is ahead, along x; "
+                f"90° is left, along y), and the arm works from {low:g}° to {high:g}°."
+            )
+        if not area.radius[0] - 1e-9 <= radius <= area.radius[1] + 1e-9:
+            raise self._too_far(p)
+
+    def plan(
+        self,
+        center: npt.ArrayLike,
+        width: float,
+        clearance: float = 0.0,
+        yaw: float | None = None,
+        now: Sequence[float] | None = None,
+        keep: bool = False,
+    ) -> Plan:
+        """Finds an approach to a thing.
+
+        Args:
+            center: Of the thing, metres.
+            width: Of the thing where the fingers hold it, metres.
+            clearance: Between the fixed finger and the thing, metres.
+            yaw: Line on which the fingers close, radians about z from x; None to choose one.
+            now: Where the arm is; of equal approaches the nearer one is taken.
+            keep: True for a thing that is held: it should not be tilted, so the pitch that the
+                tool has now comes first.
+
+        Raises:
+            Unreachable: There is none.
+        """
+        self.check(center)
+        p = np.asarray(center, dtype=float).copy()
+        p[2] = max(p[2], self.grasp.floor)
+        start = self._home if now is None else np.asarray(now, dtype=float)
+        pitches = self._pitches
+        if keep:
+            steep = -float(self.chain.fk(start).rotation[2, 2])
+            held = math.asin(max(-1.0, min(1.0, steep)))
+            pitches = sorted(pitches, key=lambda pitch: abs(min(pitch, math.pi - pitch) - held))
+        yaws = self._yaws(p, yaw, start)
+        for group in (pitches[:1], pitches[1:]):
+            plan = self._plan(p, width / 2 + clearance, group, yaws, start)
+            if plan is not None:
+                return plan
+        if yaw is not None and self._plan(
+            p, width / 2, pitches, self._yaws(p, None, start), start
+        ):
+            raise Unreachable(
+                f"{_point(p)} can't be reached with the fingers closing along "
+                f"{math.degrees(yaw):.0f}°. Leave yaw_deg out, or give another one."
+            )
+        raise self._too_far(p)
+
+    def route(self, start: npt.ArrayLike, goal: npt.ArrayLike) -> Array:
+        """A way through the air, high enough over what lies on the table.
+
+        From a low place it goes straight up first. From and to a folded named pose that is low,
+        the arm folds and unfolds there, and turns high; of the ways that do so, the fastest.
+
+        Args:
+            start: Where the arm is.
+            goal: Where it shall go: a hover, or a named pose.
+
+        Returns:
+            Poses ``(m, n)``.
+        """
+        begin = np.asarray(start, dtype=float)
+        end = self.chain.nearest(goal, begin)
+        up, down = self._up(begin), self._up(end)[::-1]
+        here, there = up[-1], down[0]
+        if self._is_named(begin) and self._high(paths.straight(begin, end)):
+            return paths.straight(begin, end)
+        ways = [paths.join(up, paths.straight(here, there), down)]
+        good = [self._high(ways[0][len(up) - 1 : len(ways[0]) - len(down) + 1])]
+        if self.solver.turns:
+            for a, b, folded in ((begin, there, begin), (here, end, end)):
+                if not self._is_named(folded):
+                    continue
+                middle = np.concatenate([folded[:1], (b if folded is begin else a)[1:]])
+                one, two = paths.straight(a, middle), paths.straight(middle, b)
+                turn = two if folded is begin else one
+                parts = (one, two, down) if folded is begin else (up, one, two)
+                ways.append(paths.join(*parts))
+                good.append(self._high(turn))
+        fit = [way for way, high in zip(ways, good, strict=True) if high]
+        return min(fit or ways, key=lambda way: self.timed(way)[-1].time if len(way) > 1 else 0.0)
+
+    def timed(self, way: Array, tool_speed: float | None = None) -> list[Waypoint]:
+        """A way with times, within the arm's speeds.
+
+        Args:
+            way: Poses ``(m, n)``, the first being where the arm is.
+            tool_speed: A lower speed than the arm's, m/s.
+        """
+        fastest = self.arm.max_tool_speed
+        speed = fastest if tool_speed is None else min(tool_speed, fastest)
+        return paths.timed(self.chain, way, speed, self.arm.max_joint_speed)
+
+    def limited(self, tool_speed: float, joint_speed: float) -> None:
+        """Takes a site's speeds in place of the robot's."""
+        self.arm = dataclasses.replace(
+            self.arm, max_tool_speed=tool_speed, max_joint_speed=joint_speed
+        )
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _plan(
+        self, center: Array, aside: float, pitches: list[float], yaws: list[float], start: Array
+    ) -> Plan | None:
+        """The best approach; an earlier pitch before a later one."""
+        if not pitches:
+            return None
+        pairs = [(pitch, yaw) for pitch in pitches for yaw in yaws]
+        pitch, yaw = (np.array(column) for column in zip(*pairs, strict=True))
+        approach, closing = self.solver.directions(np.tile(center, (len(pairs), 1)), pitch, yaw)
+        target = np.tile(center, (len(pairs), 1))
+        if self.grasp.fixed_finger:
+            target = target - aside * closing
+        # neither finger below the floor
+        lowest = target[:, 2] + np.minimum(0.0, 2 * aside * closing[:, 2])
+        found = self.solver.solve(target, pitch, yaw, near=start)
+        usable = found.solved & (lowest > self.grasp.floor - 0.001)
+        if not usable.any():
+            return None
+        cost = self._cost(found.q, start, closing) + np.repeat(
+            100.0 * np.arange(len(pitches)), len(yaws)
+        )
+        order = [i for i in np.argsort(cost) if usable[i]]
+        for share in _HOVERS:
+            height = share * self.grasp.hover
+            for i in order[:8]:
+                way = self._approach(found.q[i], target[i], approach[i], height, *pairs[i])
+                if way is not None:
+                    return Plan(way, target[i], float(pitch[i]))
+        return None
+
+    def _approach(
+        self, end: Array, target: Array, approach: Array, height: float, pitch: float, yaw: float
+    ) -> Array | None:
+        """The straight way from the hover to a pose."""
+        above = target - height * approach
+        hover = self.solver.solve(above, pitch, yaw, near=end, starts=end[None])
+        if not hover.solved[0]:
+            return None
+        count = max(2, math.ceil(height / _LINE_STEP))
+        ends = np.stack([above, target])
+        return self.solver.line(hover.q[0], end, ends, pitch, yaw, count)
+
+    def _cost(self, q: Array, start: Array, closing: Array) -> Array:
+        """Lower is better: a short way, the wrist in the middle, fingers side by side."""
+        span = np.minimum(self.chain.upper - self.chain.lower, math.tau)
+        middle = np.where(
+            np.isfinite(self.chain.lower), (self.chain.lower + self.chain.upper) / 2, 0.0
+        )
+        wrist = np.abs(q[:, -1] - middle[-1]) / span[-1]
+        way = np.abs(q - start).max(-1)
+        cost: Array = wrist + 0.2 * way + 2.0 * np.abs(closing[:, 2])
+        return cost
+
+    def _yaws(self, center: Array, yaw: float | None, start: Array) -> list[float]:
+        """Closing directions to try."""
+        if yaw is not None:
+            return [yaw, yaw + math.pi]
+        azimuth = float(self.solver.azimuth(center))
+        return [azimuth + turn * math.pi / 2 for turn in (1, -1, 0, 2)]
+
+    def _up(self, begin: Array) -> Array:
+        """Straight up from a low place, the tool not turning; no way where there is no need."""
+        pose = self.chain.fk(begin)
+        approach, closing = pose.rotation[:, 2], pose.rotation[:, 1]
+        pitch = math.asin(max(-1.0, min(1.0, -float(approach[2]))))
+        azimuth = float(self.solver.azimuth(pose.position))
+        if approach[0] * math.cos(azimuth) + approach[1] * math.sin(azimuth) < 0:
+            pitch = math.pi - pitch
+        steep = abs(float(closing[2])) > 0.5  # no direction seen from above
+        yaw = math.nan if steep else math.atan2(float(closing[1]), float(closing[0]))
+        for share in _HOVERS:
+            height = share * (self.grasp.hover - float(pose.position[2]))
+            if height < _CLOSE:
+                break
+            above = pose.position + np.array([0.0, 0.0, height])
+            found = self.solver.solve(above, pitch, yaw, near=begin, starts=begin[None])
+            if not found.solved[0]:
+                continue
+            count = max(2, math.ceil(height / _LINE_STEP))
+            ends = np.stack([pose.position, above])
+            line = self.solver.line(begin, found.q[0], ends, pitch, yaw, count)
+            if line is not None:
+                return line
+        return begin[None]
+
+    def _is_named(self, q: Array) -> bool:
+        return any(
+            float(np.abs(self.chain.nearest(q, pose) - pose).max()) < _NAMED
+            for pose in self._named
+        )
+
+    def _high(self, way: Array) -> bool:
+        """Whether the tool point stays above what lies on the table."""
+        height = self.chain.fk(way).position[:, 2]
+        return bool(height.min() > self.grasp.hover - _DIP)
+
+    def _too_far(self, p: Array) -> Unreachable:
+        radius = math.hypot(p[0], p[1])
+        reach = self.reach(math.atan2(p[1], p[0]), float(p[2]))
+        text = f"{_point(p)} is out of reach: it is {radius:.2f} m from the z axis."
+        if reach is None:
+            return Unreachable(
+                f"{text} The arm reaches no point in that direction at that height."
+            )
+        near, far = reach
+        best = min(max(radius, near), far) / max(radius, 1e-6)
+        nearest = (
+            f" The nearest point in reach is x={p[0] * best:.3f} y={p[1] * best:.3f}."
+            if radius > 1e-3
+            else ""
+        )
+        return Unreachable(
+            f"{text} In that direction and at that height the arm reaches from {near:.2f} to "
+            f"{far:.2f} m.{nearest}"
+        )
+
+    def reach(self, azimuth: float, height: float) -> tuple[float, float] | None:
+        """From where to where the arm reaches in a direction, metres from the base's z axis.
+
+        Args:
+            azimuth: Radians about z from x.
+            height: Of a thing's centre, metres.
+        """
+        low, high = self.workspace.radius
+        way = np.array([math.cos(azimuth), math.sin(azimuth), 0.0])
+        z = max(height, self.grasp.floor)
+
+        def works(radii: Array) -> npt.NDArray[np.bool_]:
+            points = radii[:, None] * way
+            points[:, 2] = z
+            pitch = np.array(self._pitches[:: max(1, len(self._pitches) // 4)])
+            many = np.repeat(points, len(pitch), axis=0)
+            found = self.solver.solve(many, np.tile(pitch, len(points)), math.nan)
+            return np.asarray(found.solved.reshape(len(points), -1).any(-1))
+
+        if works(np.array([low, high])).all():
+            return low, high
+        radii = np.linspace(low, high, 9)
+        good = np.flatnonzero(works(radii))
+        if not len(good):
+            return None
+        edges = []
+        for at, out in ((good[0], -1), (good[-1], 1)):
+            if not 0 <= at + out < len(radii):
+                edges.append(float(radii[at]))
+                continue
+            steps = np.arange(radii[at], radii[at + out], out * _REACH_STEP)
+            fine = works(steps)
+            edges.append(float(steps[np.argmin(fine) - 1] if not fine.all() else steps[-1]))
+        return edges[0], edges[1]
+
+
+def _scan(pitches: list[float]) -> list[float]:
+    """The preferred pitch first, then in small steps to each of the others."""
+    scan = pitches[:1]
+    for a, b in itertools.pairwise(pitches):
+        steps = max(1, math.ceil(abs(b - a) / _PITCH_STEP - 1e-9))
+        scan += [a + (b - a) * i / steps for i in range(1, steps + 1)]
+    return list(dict.fromkeys(scan))
+
+
+def _point(p: Array) -> str:
+    return f"x={p[0]:.3f} y={p[1]:.3f} z={p[2]:.3f} m"
