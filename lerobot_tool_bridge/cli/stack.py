@@ -23,6 +23,7 @@ from lerobot_tool_bridge.bringup import NodeSpec
 END_LIMIT = 12.0
 """Seconds that a node may take to end after SIGINT; then it is killed."""
 
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -213,14 +214,17 @@ class Stack:
 
 
 class Signals:
-    """SIGINT and SIGTERM as events: the first asks for the end, the second hurries it."""
+    """SIGINT, SIGTERM and SIGHUP (the terminal was closed) as events.
+
+    The first asks for the end, the second hurries it.
+    """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.hurry = threading.Event()
 
     def __enter__(self) -> Signals:
-        self._before = {n: signal.signal(n, self._on) for n in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {n: signal.signal(n, self._on) for n in _ENDS}
         return self
 
     def __exit__(self, *_: object) -> None:
