@@ -21,6 +21,9 @@ SPEED_SLACK = 1.02
 SETTLED_SPEED = 0.15
 """A joint that is slower than this has arrived, rad/s: two steps of what the servo measures."""
 
+REST_TIME = 0.1
+"""Seconds without moving after which a gripper has arrived, and what it measures holds."""
+
 
 class Code(IntEnum):
     """Error codes of control_msgs/action/FollowJointTrajectory."""
@@ -239,14 +242,16 @@ class ArmControl:
         joints: The joints.
         period: Seconds between two steps. A step that comes late moves the arm by two periods'
             worth at most, and the trajectory's clock waits for it.
+        name: What it is, for messages.
 
     Attributes:
         command: Where the joints should be now.
         desired: Where the trajectory is now (positions, velocities); for feedback.
     """
 
-    def __init__(self, joints: Sequence[Joint], period: float) -> None:
+    def __init__(self, joints: Sequence[Joint], period: float, name: str = "arm") -> None:
         self.joints = tuple(joints)
+        self._name = name
         self.command = [0.0] * len(joints)
         self.desired: tuple[list[float], list[float]] = ([], [])
         self._period = period
@@ -321,7 +326,8 @@ class ArmControl:
         return Ending(
             Status.ABORTED,
             Code.PATH_TOLERANCE_VIOLATED,
-            f"The arm does not follow: {', '.join(off)}. It holds there; is something in its way?",
+            f"The {self._name} does not follow: {', '.join(off)}. It holds there; is something in "
+            "its way?",
         )
 
     def _check_goal(
@@ -345,14 +351,14 @@ class ArmControl:
         if not off and there and (still or over):
             self._trajectory = None
             self._velocity = [0.0] * len(self.joints)
-            return Ending(Status.SUCCEEDED, Code.SUCCESSFUL, "The arm arrived.")
+            return Ending(Status.SUCCEEDED, Code.SUCCESSFUL, f"The {self._name} arrived.")
         if not off or not over:
             return None
         self.hold(positions)
         return Ending(
             Status.ABORTED,
             Code.GOAL_TOLERANCE_VIOLATED,
-            f"The arm did not arrive: {', '.join(off)}. It holds there.",
+            f"The {self._name} did not arrive: {', '.join(off)}. It holds there.",
         )
 
 
@@ -372,7 +378,7 @@ class GripperControl:
         period: As for ``ArmControl``.
         tolerance: It has arrived when it is as near as that.
         stall_time: It has stalled when it did not move for so many seconds ...
-        stall_distance: ... by as much as this.
+        stall_distance: ... by more than this.
         timeout: Seconds after which a command ends whatever happens.
 
     Attributes:
@@ -442,8 +448,9 @@ class GripperControl:
             self._still = 0.0
         else:
             self._still += step
-        reached = abs(position - self._target) <= self._tolerance
-        stalled = not reached and self._still >= self._stall_time
+        near = abs(position - self._target) <= self._tolerance
+        reached = near and self._still >= min(REST_TIME, self._stall_time)
+        stalled = not near and self._still >= self._stall_time
         if not (reached or stalled or self._spent >= self._timeout):
             return None
         self._busy = False
@@ -482,7 +489,7 @@ def _check_numbers(joints: Sequence[Joint], points: Sequence[Point]) -> None:
         before = point.time
     if any(abs(v) > 1e-3 for v in points[-1].velocities):
         raise GoalError(
-            Code.INVALID_GOAL, "The last point has a velocity; the arm has to stand there."
+            Code.INVALID_GOAL, "The last point has a velocity; the joints have to stand there."
         )
 
 
