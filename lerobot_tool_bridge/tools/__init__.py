@@ -1,0 +1,16 @@
+"""The built-in tools, one a file. A tool is added with its file and one line here."""
+
+from __future__ import annotations
+
+BUILTIN: tuple[str, ...] = (
+    "lerobot_tool_bridge.tools.say:Say",
+    "lerobot_tool_bridge.tools.stop:Stop",
+    "lerobot_tool_bridge.tools.arm_grab_object:ArmGrabObject",
+    "lerobot_tool_bridge.tools.arm_place_object:ArmPlaceObject",
+    "lerobot_tool_bridge.tools.gimbal_control:GimbalControl",
+    "lerobot_tool_bridge.tools.record_observation:RecordObservation",
+    "lerobot_tool_bridge.tools.calculator:Calculator",
+    "lerobot_tool_bridge.tools.calculator:AdvancedCalculator",
+)
+"""Classes by ``module:Class``, imported when the bridge is configured, in the order in which they
+are offered."""
