@@ -24,7 +24,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from std_msgs.msg import String
 
-from lerobot_tool_bridge.policy.chat import assistant_message, failed, new_call_id, show_arguments
+from lerobot_tool_bridge.core.messages import new_id
+from lerobot_tool_bridge.policy.chat import assistant_message, failed, show_arguments
 from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
 FIND_LIMIT = 5.0
@@ -198,7 +199,7 @@ class Client:
         self, name: str, arguments: Mapping[str, Any], said: Callable[[dict[str, Any]], None]
     ) -> None:
         """Sends one call under an id of its own; ``said`` gets its events."""
-        self._id = new_call_id()
+        self._id = new_id()
         self._said = said
         message = assistant_message("", [(self._id, name, arguments)])
         self._calls.publish(String(data=json.dumps(message, ensure_ascii=False)))

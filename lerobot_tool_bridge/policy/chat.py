@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import json
-import secrets
-import string
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-
-def new_call_id() -> str:
-    """Nine letters and digits, which every chat template takes."""
-    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
 
 
 def assistant_message(

@@ -18,9 +18,10 @@ from typing import IO, Any
 
 from std_msgs.msg import String
 
+from lerobot_tool_bridge.core.messages import new_id
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run
 from lerobot_tool_bridge.node.parameters import Param
-from lerobot_tool_bridge.policy.chat import assistant_message, failed, new_call_id, show_arguments
+from lerobot_tool_bridge.policy.chat import assistant_message, failed, show_arguments
 from lerobot_tool_bridge.policy.script import Script, ScriptedCall, Turn
 from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
@@ -137,7 +138,7 @@ class ScriptedPolicy(ManagedNode):
         if turn.role != "assistant":
             self._save({"role": turn.role, "content": turn.content})
             return
-        self._pending = {new_call_id(): call for call in turn.calls}
+        self._pending = {new_id(): call for call in turn.calls}
         message = assistant_message(
             turn.content, [(i, call.name, call.arguments) for i, call in self._pending.items()]
         )
