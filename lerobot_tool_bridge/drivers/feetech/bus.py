@@ -221,12 +221,12 @@ def open_port(path: str, baud_rate: int = BAUD_RATE) -> serial.Serial:
         raise PortError(f"no port is given. {_ports_that_exist()}")
     if not os.path.exists(path):
         raise PortError(f"there is no port {path}. {_ports_that_exist()}")
-    if not stat.S_ISCHR(os.stat(path).st_mode):
-        raise PortError(f"{path} is no serial port. {_ports_that_exist()}")
-    holder = _holder(path)
-    if holder:
-        raise PortError(_held(path, holder))
     try:
+        if not _is_terminal(path):
+            raise PortError(f"{path} is no serial port. {_ports_that_exist()}")
+        holder = _holder(path)
+        if holder:
+            raise PortError(_held(path, holder))
         port = serial.Serial(path, baud_rate, timeout=REPLY_TIMEOUT, exclusive=True)
         if not os.path.realpath(path).startswith("/dev/pts/"):  # there it outlives a killed owner
             fcntl.ioctl(port.fd, termios.TIOCEXCL)  # also against those that ask for no lock
@@ -235,6 +235,14 @@ def open_port(path: str, baud_rate: int = BAUD_RATE) -> serial.Serial:
     with contextlib.suppress(ValueError, OSError, AttributeError):
         port.set_low_latency_mode(True)  # FTDI chips wait 16 ms otherwise
     return port
+
+
+def _is_terminal(path: str) -> bool:
+    fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    try:
+        return os.isatty(fd)
+    finally:
+        os.close(fd)
 
 
 def _why_not(path: str, error: Exception) -> str:
@@ -281,8 +289,8 @@ def _holder(path: str) -> str:
                     info = os.stat(entry.path)
                     if stat.S_ISCHR(info.st_mode) and info.st_rdev == device:
                         words = Path(folder, "cmdline").read_bytes().split(b"\0")
-                        command = b" ".join(words).decode(errors="replace").strip()
-                        return f"{command[:80] or 'a process'} (pid {Path(folder).name})"
+                        command = " ".join(b" ".join(words).decode(errors="replace").split())
+                        return f"{command[:60] or 'a process'} (pid {Path(folder).name})"
     return ""
 
 
