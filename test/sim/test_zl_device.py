@@ -51,6 +51,16 @@ def test_garbage_unknown_servos_and_pulses_out_of_range_move_nothing(head):
     assert head.servos[1].targets == [(1400, 50)]
 
 
+def test_stop_holds_a_servo_half_way(head):
+    with serial.Serial(head.path, 115200) as port:
+        port.write(b"{#000P1500T0000!#001P1500T0000!}#000P2500T9000!")
+        port.write(b"#000PDST!")
+        wait_for(lambda: len(head.servos[0].targets) == 3)
+    pulse, time_ms = head.servos[0].targets[-1]
+    assert 1500 <= pulse < 2000
+    assert time_ms == 0
+
+
 def test_version_is_answered_and_nothing_else(head):
     with serial.Serial(head.path, 115200, timeout=2) as port:
         port.write(b"#000PRAD!#009PVER!#001PVER!")
