@@ -21,11 +21,12 @@ from typing import Any
 
 from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
 
-_BAD_ANYWHERE = r"\x00-\x1f\x7f-\x9f/\\:*?\"<>|%\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
-LABEL_PATTERN = (
-    rf"^[^{_BAD_ANYWHERE}\s.\-~]([^{_BAD_ANYWHERE}]*[^{_BAD_ANYWHERE}\s.])?$"  # whole string
-)
-"""What a label may look like, for the schema. ``check_label`` knows more, and says it better."""
+LABEL_PATTERN = r'^[^/\\:*?"<>|%.~ -][^/\\:*?"<>|%]*$'
+"""What a label may look like, for the schema: as much as every model server's grammar can read.
+``check_label`` knows more, and says it better."""
+
+LABEL_FORM = 'Any language, spaces inside; none of / \\ : * ? " < > | % and no . - ~ to begin with'
+"""The same in words."""
 
 MAX_CHARACTERS = 120
 MAX_BYTES = 240

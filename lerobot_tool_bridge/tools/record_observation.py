@@ -11,6 +11,7 @@ from lerobot_tool_bridge import images
 from lerobot_tool_bridge.core.errors import ToolFailure
 from lerobot_tool_bridge.core.tool import CallContext, Outcome, Tool
 from lerobot_tool_bridge.observations import (
+    LABEL_FORM,
     LABEL_PATTERN,
     MAX_CHARACTERS,
     Observations,
@@ -53,9 +54,9 @@ class RecordObservation(Tool):
                 "label": {
                     "type": "string",
                     "description": (
-                        "Short label for the saved image, such as 'red cup'. Any language, spaces "
-                        'inside; none of / \\ : * ? " < > | % and no . - ~ at the beginning'
+                        f"Short label for the saved image, such as 'red cup'. {LABEL_FORM}"
                     ),
+                    "x-form": LABEL_FORM,
                     "minLength": 1,
                     "maxLength": MAX_CHARACTERS,
                     "pattern": LABEL_PATTERN,

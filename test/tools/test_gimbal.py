@@ -8,10 +8,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
+from lerobot_tool_bridge.core.schema import Schema
 from lerobot_tool_bridge.core.tool import CallContext
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.robot import Gimbal, Robot
@@ -45,7 +45,7 @@ def make(head: FakeHead | None, gimbal: Gimbal = HEAD, **settings: Any) -> Gimba
 
 def call(tool: GimbalControl, pan: float, tilt: float) -> str:
     arguments = {"pan": pan, "tilt": tilt}
-    jsonschema.validate(arguments, tool.parameters)
+    Schema(tool.parameters).validate(arguments)
     return asyncio.run(tool.run(arguments, CallContext("a")))
 
 
@@ -72,9 +72,15 @@ def test_tolerance_is_a_setting() -> None:
 @pytest.mark.parametrize("wrong", [-0.1, 270.1, 300, "90", None, True])
 def test_schema_refuses_what_is_out_of_range(wrong: Any) -> None:
     head = FakeHead()
-    with pytest.raises(jsonschema.ValidationError):
+    with pytest.raises(Rejection):
         call(make(head), wrong, 90)
     assert head.durations == []
+
+
+def test_refusal_has_the_range_in_the_unit_asked() -> None:
+    with pytest.raises(Rejection) as error:
+        call(make(FakeHead()), 300, 90)
+    assert error.value.message == "pan: 300 given, 0 to 270 degrees allowed."
 
 
 def test_limits_are_the_robots() -> None:

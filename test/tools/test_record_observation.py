@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
+from lerobot_tool_bridge.core.schema import Schema
 from lerobot_tool_bridge.core.tool import CallContext, Outcome
 from lerobot_tool_bridge.ports import Frame, Ports
 from lerobot_tool_bridge.tools.record_observation import RecordObservation
@@ -59,10 +59,7 @@ def make(folder: Path, camera: FakeCamera | None = None, **settings: Any) -> Rec
 
 
 def call(tool: RecordObservation, label: str, call_id: str = "call00001") -> Outcome:
-    arguments = {"label": label}
-    schema = tool.parameters["properties"]["label"]
-    if not re.fullmatch(schema["pattern"], label) or len(label) > schema["maxLength"]:
-        raise Rejection("invalid_arguments", "by the schema")
+    arguments = Schema(tool.parameters).validate({"label": label})
     tool.check(arguments)
     return asyncio.run(tool.run(arguments, CallContext(call_id)))
 
@@ -96,6 +93,15 @@ def test_path_case(case: dict[str, Any], tmp_path: Path) -> None:
             assert (folder / old).read_bytes() == b"old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "victim.png"]
     assert victim.read_bytes() == b"precious"
+
+
+def test_refusal_says_what_a_label_is(tmp_path: Path) -> None:
+    with pytest.raises(Rejection) as error:
+        call(make(tmp_path), "../x")
+    assert error.value.message == (
+        'label: "../x" given, which does not fit: Any language, spaces inside; none of '
+        '/ \\ : * ? " < > | % and no . - ~ to begin with.'
+    )
 
 
 def test_picture_side_file_and_topic(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import jsonschema
 import pytest
 
+from lerobot_tool_bridge.core.errors import Rejection
+from lerobot_tool_bridge.core.schema import Schema
 from lerobot_tool_bridge.core.tool import CallContext
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.tools.say import Say
@@ -30,7 +31,7 @@ class FakeSpeaker:
 
 def call(speaker: Any, text: Any) -> str:
     tool = Say(Ports(speaker=speaker))
-    jsonschema.validate({"text": text}, tool.parameters)
+    Schema(tool.parameters).validate({"text": text})
     return asyncio.run(tool.run({"text": text}, CallContext("a")))
 
 
@@ -44,7 +45,7 @@ def test_text_reaches_the_speaker_verbatim() -> None:
 @pytest.mark.parametrize("text", ["", "x" * 501, 5, None, ["hi"]])
 def test_schema_refuses(text: Any) -> None:
     speaker = FakeSpeaker()
-    with pytest.raises(jsonschema.ValidationError):
+    with pytest.raises(Rejection):
         call(speaker, text)
     assert speaker.texts == []
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import jsonschema
 import pytest
 
+from lerobot_tool_bridge.core.schema import Schema
 from lerobot_tool_bridge.core.tool import CallContext
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.tools.stop import Stop
@@ -16,7 +16,7 @@ from lerobot_tool_bridge.tools.stop import Stop
 @pytest.mark.parametrize("arguments", [{}, {"now": True}, {"reason": "hand", "arm": None}])
 def test_any_arguments_will_do(arguments: dict[str, Any]) -> None:
     tool = Stop(Ports())
-    jsonschema.validate(arguments, tool.parameters)
+    Schema(tool.parameters).validate(arguments)
     tool.check(arguments)
     assert asyncio.run(tool.run(arguments, CallContext("a")))
 
