@@ -49,10 +49,20 @@ def test_installed_package_is_found(tmp_path: Path) -> None:
     subprocess.run(build, cwd=site, check=True, capture_output=True)
     code = (
         f"import sys; sys.path.insert(0, {str(site)!r})\n"
-        "from importlib.metadata import entry_points\n"
+        "from lerobot_tool_bridge.core.registry import Registry\n"
+        "from lerobot_tool_bridge.core.toolsfile import load_tools_file\n"
         "from lerobot_tool_bridge.ports import Ports\n"
-        "(found,) = entry_points(group='lerobot_tool_bridge.tools', name='nod')\n"
-        "print(found.load()(Ports()).name)"
+        "registry = Registry.load(Ports(), load_tools_file(sys.argv[1]))\n"
+        "names = [entry.name for entry in registry]\n"
+        "(nod,) = (entry for entry in registry if entry.name == 'nod')\n"
+        "print('say' in names, nod.timeout, nod.tool.settings['angle_deg'],"
+        " nod.schema.parameters['properties']['times']['maximum'])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "nod\n"
+    text = (ROOT / "docs" / "adding_a_tool.md").read_text(encoding="utf-8")
+    (settings,) = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    tools_file = tmp_path / "tools.yaml"
+    tools_file.write_text(settings)
+    run = [sys.executable, "-c", code, str(tools_file)]
+    out = subprocess.run(run, capture_output=True, text=True)
+    assert out.stdout == "False 10.0 10.0 2\n", out.stderr
+    assert "angle_deg" not in out.stderr  # a setting that the tool knows
