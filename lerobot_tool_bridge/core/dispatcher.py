@@ -155,6 +155,11 @@ class Dispatcher:
         )
 
     @property
+    def pending(self) -> int:
+        """How many calls wait or run. May be asked in any thread."""
+        return len(self._jobs)
+
+    @property
     def statistics(self) -> Mapping[str, Statistics]:
         """Counts by tool; refused calls without a known tool stand under an empty name."""
         return self._statistics
@@ -259,7 +264,7 @@ class Dispatcher:
         job.ticket = self._lanes.ticket(
             call.entry.resources, lambda: self._run_job(job, self._run)
         )
-        job.ticket.go_if_free()
+        job.ticket.enter()
 
     def _run_job(self, job: _Job, run: Callable[..., Any], *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -402,8 +407,10 @@ class Dispatcher:
         for waiter in job.waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        if job.ticket is not None and job.began:
-            job.ticket.release()
+        # what refers to each other is taken apart, so that no garbage collection is needed
+        ticket, job.ticket, job.task, job.deadline, job.grace = job.ticket, None, None, None, None
+        if ticket is not None and job.began:
+            ticket.release()
 
     def _refuse(self, verdict: Verdict) -> None:
         refusal, call = verdict.refusal, verdict.call

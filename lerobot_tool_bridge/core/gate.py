@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -74,7 +74,7 @@ class Gate:
         self.stopped = False
         self.active = True
         self._clock = clock
-        self._ids: dict[str, None] = {}
+        self._ids: OrderedDict[str, None] = OrderedDict()
         self._session: deque[float] = deque()
         self._tools: dict[str, deque[float]] = {}
 
@@ -170,7 +170,7 @@ class Gate:
     def _remember(self, call_id: str) -> None:
         self._ids[call_id] = None
         if len(self._ids) > self.limits.remembered_ids:
-            del self._ids[next(iter(self._ids))]
+            self._ids.popitem(last=False)
 
     def _too_many(self, count: int) -> Rejection:
         return Rejection(

@@ -6,56 +6,46 @@ from collections.abc import Callable, Iterable
 
 
 class Ticket:
-    """One call's place in the lanes of its resources."""
+    """One call's place in the lanes of its resources; made by ``Lanes.ticket``."""
 
-    __slots__ = ("_begin", "_followers", "_left", "_released", "_skipped", "_waits", "resources")
+    __slots__ = ("begin", "followers", "lanes", "resources", "waits")
 
-    def __init__(
-        self,
-        resources: frozenset[str],
-        begin: Callable[[], None],
-        left: Callable[[Ticket], None],
-    ) -> None:
+    def __init__(self, lanes: Lanes, resources: frozenset[str], begin: Callable[[], None]) -> None:
+        self.lanes = lanes
         self.resources = resources
-        self._begin = begin
-        self._left = left
-        self._followers: list[Ticket] = []
-        self._waits = 0
-        self._skipped = False
-        self._released = False
+        self.begin: Callable[[], None] | None = begin
+        self.followers: list[Ticket] = []
+        self.waits = 0
 
-    @property
-    def released(self) -> bool:
-        return self._released
-
-    def wait_for(self, other: Ticket) -> None:
-        other._followers.append(self)
-        self._waits += 1
+    def enter(self) -> None:
+        """Begins now where nothing is before it; else when the last of those is done."""
+        if self.waits == 0:
+            self._begin()
 
     def skip(self) -> None:
         """Gives the place up before its turn; those behind still wait for those before."""
-        self._skipped = True
-        if self._waits == 0:
+        self.begin = None
+        if self.waits == 0:
             self.release()
 
     def release(self) -> None:
-        """Lets the next ones in."""
-        if self._released:
-            return
-        self._released = True
-        self._left(self)
-        followers, self._followers = self._followers, []
-        for follower in followers:
-            follower._waits -= 1
-            follower.go_if_free()
+        """Lets the next ones in. To be called once, whatever became of the call."""
+        done = [self]
+        while done:
+            ticket = done.pop()
+            ticket.lanes.forget(ticket)
+            followers, ticket.followers = ticket.followers, []
+            for follower in followers:
+                follower.waits -= 1
+                if follower.waits == 0 and not follower._begin():
+                    done.append(follower)
 
-    def go_if_free(self) -> None:
-        """Begins where nothing is before it."""
-        if self._waits == 0:
-            if self._skipped:
-                self.release()
-            else:
-                self._begin()
+    def _begin(self) -> bool:
+        """False where the place was given up."""
+        begin, self.begin = self.begin, None
+        if begin is not None:
+            begin()
+        return begin is not None
 
 
 class Lanes:
@@ -65,18 +55,17 @@ class Lanes:
         self._last: dict[str, Ticket] = {}
 
     def ticket(self, resources: Iterable[str], begin: Callable[[], None]) -> Ticket:
-        """Takes a place; ``begin`` is called by ``go_if_free`` now, or when its turn comes.
-
-        The holder calls ``release`` when it is done, whatever happened.
-        """
-        ticket = Ticket(frozenset(resources), begin, self._forget)
+        """Takes a place. ``begin`` is called by ``enter``, or later when its turn comes."""
+        ticket = Ticket(self, frozenset(resources), begin)
         for last in {self._last[r] for r in ticket.resources if r in self._last}:
-            ticket.wait_for(last)
+            last.followers.append(ticket)
+            ticket.waits += 1
         for resource in ticket.resources:
             self._last[resource] = ticket
         return ticket
 
-    def _forget(self, ticket: Ticket) -> None:
+    def forget(self, ticket: Ticket) -> None:
+        """A ticket is done; nobody has to wait for it any more."""
         for resource in ticket.resources:
             if self._last.get(resource) is ticket:
                 del self._last[resource]

@@ -228,7 +228,9 @@ class _Loader:
         if declared is not None and tool is not None:
             own = resolve(parameters)
             theirs = resolve(declared.parameters)
-            unknown = [n for n in theirs["properties"] if n not in own["properties"]]
+            unknown = [
+                n for n in theirs.get("properties", ()) if n not in own.get("properties", ())
+            ]
             if unknown and own.get("additionalProperties") is False:
                 _log.warning(
                     "%s: the catalogue declares %s, which the tool here does not take",

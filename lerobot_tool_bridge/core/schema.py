@@ -330,7 +330,8 @@ def _sentence(field: str, rule: str, limit: Any, got: Any, schema: Mapping[str, 
             or schema.get("description")
             or f"the pattern {show.plain(limit, 80)}"
         )
-        return f"{field}: {show.value(got)} given, which does not fit: {show.plain(form, 200)}"
+        form = show.plain(form.rstrip("."), 200)
+        return f"{field}: {show.value(got)} given, which does not fit: {form}"
     if rule == "multipleOf":
         return f"{field}: {show.value(got)} given, a multiple of {show.value(limit)} expected"
     return f"{field}: {show.value(got)} given, which does not fit its schema ({rule})"
