@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import ctypes.util
 import os
 from typing import Any
@@ -12,7 +13,7 @@ _INSTALL = (
     "MuJoCo can't draw the camera's picture here: {why}. Install Mesa's software renderer: "
     "sudo apt install libegl1 libgl1-mesa-dri (or libosmesa6 and MUJOCO_GL=osmesa)."
 )
-_BACKENDS = (("egl", "EGL"), ("osmesa", "OSMesa"))
+_BACKENDS = (("egl", ("EGL", "libEGL.so.1")), ("osmesa", ("OSMesa", "libOSMesa.so.8")))
 
 
 def load_mujoco() -> Any:
@@ -22,7 +23,7 @@ def load_mujoco() -> Any:
         LoadError: ``no_mujoco`` or ``no_gl``; the text says what to install.
     """
     if "MUJOCO_GL" not in os.environ:
-        backend = next((b for b, library in _BACKENDS if ctypes.util.find_library(library)), "")
+        backend = next((b for b, library in _BACKENDS if _installed(*library)), "")
         if not backend:
             raise LoadError("no_gl", _INSTALL.format(why="there is no EGL and no OSMesa library"))
         os.environ["MUJOCO_GL"] = backend
@@ -52,6 +53,16 @@ def check_drawing() -> None:
         context.free()
     except Exception as error:
         raise LoadError("no_gl", _INSTALL.format(why=_why(error))) from error
+
+
+def _installed(name: str, file: str) -> bool:
+    if ctypes.util.find_library(name):
+        return True
+    try:  # there is no ldconfig on every machine
+        ctypes.CDLL(file)
+    except OSError:
+        return False
+    return True
 
 
 def _why(error: Exception) -> str:

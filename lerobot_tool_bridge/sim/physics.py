@@ -127,7 +127,9 @@ class Physics:
             self.data.qpos[self.model.joint(joint).qposadr[0]] = position
         self._mujoco.mj_forward(self.model, self.data)
         limits = models.velocity_limits(robot.urdf)
-        self.servos = {j: Servo(self, j, limits[j]) for j in models.driven_joints(robot)}
+        self.servos = {
+            j: Servo(self, j, limits.get(j, math.inf)) for j in models.driven_joints(robot)
+        }
 
     def start(self) -> None:
         """Lets time pass."""

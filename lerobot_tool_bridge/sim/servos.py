@@ -56,7 +56,3 @@ class HobbyServo:
         way = abs(goal - self._servo.position)
         self._servo.set_speed_limit(way / (time_ms / 1000) if time_ms > 0 else 0.0)
         self._servo.set_goal(goal)
-
-    def stop(self) -> None:
-        """Stays where it is."""
-        self._servo.set_goal(self._servo.position)

@@ -81,6 +81,12 @@ class VirtualRobot(ManagedNode):
         scene = Scene.load(self.param("scene"))
         self._physics = physics = sim.Physics(robot, scene, _fovy(robot, width / height))
         self._folder = folder = DeviceFolder(Path(self.param("device_dir") or _default_dir()))
+        # before the devices: making interfaces holds Python up for longer than a servo may take
+        self._interfaces = [
+            self.create_publisher(MarkerArray, "~/objects", 10),
+            self.create_subscription(Marker, "~/move_object", self._move_object, 10),
+            self.create_service(Trigger, "~/reset", self._reset),
+        ]
         if robot.arm is not None:
             joints = [*robot.arm.joints, *([robot.gripper.joint] if robot.gripper else [])]
             servos = zip(_servo_ids(robot, "arm_driver", 1, len(joints)), joints, strict=True)
@@ -110,11 +116,6 @@ class VirtualRobot(ManagedNode):
         physics.start()
         if self._bus is not None:
             self._bus.start()
-        self._interfaces = [
-            self.create_publisher(MarkerArray, "~/objects", 10),
-            self.create_subscription(Marker, "~/move_object", self._move_object, 10),
-            self.create_service(Trigger, "~/reset", self._reset),
-        ]
         self.diagnostics.add("physics", self._check)
         devices = [str(folder.path / name) for name in folder.names]
         if self._stream is not None:

@@ -1,7 +1,9 @@
 """The physics model has the URDF's numbers."""
 
+import dataclasses
 import math
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,9 +106,13 @@ def test_the_fingers_are_as_far_apart_as_the_robot_file_says(built: Any) -> None
         assert nearest == pytest.approx(width, abs=0.003), position
 
 
-def test_a_file_that_is_no_urdf_is_named(tmp_path: Any) -> None:
-    import dataclasses
+def test_a_thing_with_the_name_of_a_link_is_refused() -> None:
+    thing = dataclasses.replace(Scene.load("cubes").objects[0], name="jaw")
+    with pytest.raises(LoadError, match="jaw"):
+        model.build(ROBOT, Scene(objects=(thing,)))
 
+
+def test_a_file_that_is_no_urdf_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.urdf"
     path.write_text("<robot")
     with pytest.raises(LoadError, match=r"broken\.urdf"):
