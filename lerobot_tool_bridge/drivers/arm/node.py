@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from control_msgs.action import FollowJointTrajectory, GripperCommand
 from rclpy.action import ActionServer, CancelResponse
@@ -45,10 +45,12 @@ from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run
 from lerobot_tool_bridge.node.parameters import Param
 from lerobot_tool_bridge.robot import Robot
 
+T = TypeVar("T")
 NAME = "arm_driver"
 RECONNECT_PERIOD = 1.0
-MISSED_PERIODS = 5
-"""Periods in a row without all servos' replies, after which the arm counts as lost."""
+SILENCE_LIMIT = 1.0
+"""Seconds without all servos' replies, after which the arm counts as missing or lost. A busy
+machine keeps a USB port waiting for a part of that; a cable that fell out stays out."""
 WARM = 10
 """Degrees below the servo's own limit at which its temperature becomes a warning."""
 FEEDBACK_RATE = 10.0
@@ -171,6 +173,7 @@ class ArmDriver(ManagedNode):
         self._holding = False  # torque is on and goals are written
         self._trouble = ""  # why it is not holding though it is active
         self._missed = 0
+        self._answered = 0.0
         self._retry_at = 0.0
         self._last_tick = 0.0
         self._last_feedback = 0.0
@@ -187,8 +190,8 @@ class ArmDriver(ManagedNode):
     def configure(self) -> None:
         robot = Robot.load(self.param("robot"))
         self._make_joints(robot)
-        self._servos = self._open()
-        self._samples = self._servos.read()
+        self._servos = _patiently(self._open)
+        self._samples = _patiently(self._servos.read)
         self._trouble = ""
         assert robot.arm is not None
         self._publisher = self.create_publisher(JointState, robot.arm.joint_states, 10)
@@ -198,7 +201,7 @@ class ArmDriver(ManagedNode):
         self.diagnostics.add("bus", self._check_bus)
         for index, joint in enumerate(self._joints):
             self.diagnostics.add(joint.name, partial(self._check_joint, index))
-        self._last_tick = time.monotonic()
+        self._last_tick = self._answered = time.monotonic()
         self._reported = (self._periods, self._last_tick)
         self._timer = self.steady_timer(1.0 / self.param("rate"), self._tick)
         self.get_logger().info(
@@ -209,7 +212,7 @@ class ArmDriver(ManagedNode):
     def activate(self) -> None:
         if self._servos is None:
             raise NodeError(self._trouble)
-        self._take_over()
+        _patiently(self._take_over)
         self._active = True
 
     def deactivate(self) -> None:
@@ -347,6 +350,7 @@ class ArmDriver(ManagedNode):
             if self._servos is None:
                 self._servos = self._open()
                 self._samples = self._servos.read()
+                self._answered = time.monotonic()
                 self._reconnects += 1
                 self.get_logger().info(f"Reconnected to {self.param('port')}.")
             if self._active:
@@ -389,12 +393,13 @@ class ArmDriver(ManagedNode):
         try:
             self._samples = servos.read()
             self._missed = 0
+            self._answered = time.monotonic()
             if self._holding:
                 self._step(now, elapsed)
                 servos.write(self._commands())
         except NoReply as error:
             self._missed += 1
-            if self._missed >= MISSED_PERIODS:
+            if time.monotonic() - self._answered > SILENCE_LIMIT:
                 self._missed = 0
                 self._lost(error)
             return
@@ -652,6 +657,17 @@ class ArmDriver(ManagedNode):
         if sample.temperature >= hottest - WARM:
             return WARN, f"getting hot (allowed is less than {hottest} °C)", values
         return OK, "", values
+
+
+def _patiently(action: Callable[[], T]) -> T:
+    """Tries again while servos are silent, up to the limit."""
+    end = time.monotonic() + SILENCE_LIMIT
+    while True:
+        try:
+            return action()
+        except NoReply:
+            if time.monotonic() > end:
+                raise
 
 
 def _finish(handle: Any, status: Status) -> None:
