@@ -48,10 +48,11 @@ def test_script_that_cannot_be_played_is_told(capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.timeout(240)
 def test_the_whole_demo(spawn, tmp_path):
     out = tmp_path / "out"
     process = spawn(sys.executable, "-m", "lerobot_tool_bridge", "demo", "--output", str(out))
-    assert process.wait(110) == 0, process.output
+    assert process.wait(220) == 0, process.output
     assert "red_cube is " in process.output
     chat = [json.loads(line) for line in (out / "conversation.jsonl").read_text().splitlines()]
     calls = [c for m in chat for c in m.get("tool_calls", ())]

@@ -128,6 +128,7 @@ def test_wrong_options(words, hint, capsys):
     assert hint in capsys.readouterr().err
 
 
+@pytest.mark.timeout(180)
 def test_virtual_robot_up_and_down(ros, spawn, tmp_path):
     """The real thing, in a namespace: ready, a node dies and is reported, SIGTERM ends all."""
     process = spawn(
@@ -137,7 +138,7 @@ def test_virtual_robot_up_and_down(ros, spawn, tmp_path):
         env={"TMPDIR": str(tmp_path)},
     )
     tools: list[String] = ros.collect(String, "/lab/tool_bridge/tools", latched())
-    process.wait_output("Ready after", 60)
+    process.wait_output("Ready after", 90)
     wait_for(lambda: tools)
     for name in ("virtual_robot", "arm_driver", "gimbal_driver", "camera_driver"):
         assert f"{name:>13} | " in process.output
