@@ -230,7 +230,7 @@ class Dispatcher:
             self._end_all("The bridge was deactivated before the call had ended.")
 
     async def shutdown(self) -> None:
-        """Answers everything that waits or runs; nothing is accepted afterwards."""
+        """Answers everything that waits or runs; nothing is accepted until ``set_active``."""
         self._gate.active = False
         jobs = list(self._jobs)
         self._end_all("The bridge shut down before the call had ended.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from lerobot_tool_bridge.core import show
 from lerobot_tool_bridge.core.errors import Rejection
 from lerobot_tool_bridge.core.messages import ToolCall, ValidCall
 from lerobot_tool_bridge.core.registry import STOP, Registry
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,13 @@ class Gate:
         if call.entry.name == STOP:
             return
         if limits.max_age and age > limits.max_age:
+            _log.warning(
+                "%s (%s) is refused: its message is %.1f s old. If it was sent just now, the "
+                "clocks of the two machines differ.",
+                call.entry.name,
+                call.id,
+                age,
+            )
             raise Rejection(
                 "stale",
                 f"The message is {age:.1f} s old, only {show.value(limits.max_age)} s are "
