@@ -29,7 +29,10 @@ from lerobot_tool_bridge.policy.chat import assistant_message, failed, show_argu
 from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
 FIND_LIMIT = 5.0
-"""Seconds within which a bridge has to be found."""
+"""Seconds within which something of a bridge has to be found."""
+
+_CATALOGUE_LIMIT = 10.0
+"""Seconds within which it has to be found whole: discovery takes up to 3 s, more under load."""
 
 _GONE_LIMIT = 2.0
 """Seconds without the bridge on the graph after which it counts as ended."""
@@ -266,11 +269,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _find(client: Client, interrupts: list[int]) -> bool:
-    limit = time.monotonic() + FIND_LIMIT
+    start = time.monotonic()
     while not client.found:
         if interrupts:
             return False
-        if time.monotonic() > limit:
+        if time.monotonic() - start > (FIND_LIMIT if client.gone else _CATALOGUE_LIMIT):
             domain = os.environ.get("ROS_DOMAIN_ID", "0")
             what = (
                 f"{client.bridge} is there but has published no catalogue; is it active?"
