@@ -210,7 +210,7 @@ class Bringup:
         if self.rviz == "true":
             nodes.append(
                 dataclasses.replace(
-                    self._node("rviz2", "rviz"),
+                    self._node("rviz2"),
                     package="rviz2",
                     arguments=("-d", str(share.path("config", "tool_bridge.rviz"))),
                     remappings=(_STILL_FOR_RVIZ,),

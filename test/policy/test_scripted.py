@@ -1,9 +1,11 @@
 """``scripted_policy``: plays a script on a bridge and judges how the calls ended."""
 
 import json
+import signal
 
 import pytest
 from fake_bridge import FakeBridge
+from harness import wait_for
 
 from lerobot_tool_bridge.core.errors import LoadError
 from lerobot_tool_bridge.policy.script import Script
@@ -75,3 +77,14 @@ def test_script_that_cannot_be_played(tmp_path, text, hint):
     path.write_text(text)
     with pytest.raises(LoadError, match=hint):
         Script.load(path)
+
+
+def test_several_signals_end_a_node_once_and_in_order(spawn, tmp_path):
+    """A terminal and launch both send SIGINT; the second must not cut off the first's work."""
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    process = spawn.node(MODULE, script=str(script), conversation=str(tmp_path / "chat.jsonl"))
+    wait_for((tmp_path / "chat.jsonl").exists)
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+        process.signal(number)
+    assert process.wait() == 0, process.output
