@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import rclpy
 from rclpy.clock import Clock, ClockType
@@ -209,56 +209,93 @@ class ManagedNode(LifecycleNode):
             )
 
 
-def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> int:
-    """Runs one node until SIGINT or SIGTERM, then ends it in order.
+NodeT = TypeVar("NodeT", bound=ManagedNode)
+
+
+class Spinning(Generic[NodeT]):
+    """rclpy with one node, spun in a thread of its own.
 
     rclpy's own signal handlers invalidate the context at once, so that nothing could be answered
     any more; here the node is shut down first, while it can still talk.
 
+    Args:
+        make: Makes the node.
+        args: Arguments for rclpy; None for the process's.
+        ended: Called in the node's thread when it ends by itself.
+
+    Raises:
+        BridgeError: The node could not be made.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], NodeT],
+        args: Sequence[str] | None = None,
+        ended: Callable[[], object] = lambda: None,
+    ) -> None:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            self.node = make()
+        except BaseException:
+            rclpy.try_shutdown()
+            raise
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._spin, args=(ended,), name="rclpy")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the node in order, and rclpy. Blocks for a few seconds at most."""
+        done = threading.Event()
+
+        def finish() -> None:
+            self.node.finish()
+            done.set()
+
+        if self._thread.is_alive():
+            self._executor.create_task(finish)
+            done.wait(SHUTDOWN_LIMIT)
+            for _ in range(3):  # ``finish`` wakes a goal's task, and that leaves one to send
+                flushed = threading.Event()
+                self._executor.create_task(flushed.set)
+                flushed.wait(1.0)
+        self._executor.shutdown(timeout_sec=1.0)
+        self._thread.join(SHUTDOWN_LIMIT)
+        self.node.destroy_node()
+        rclpy.try_shutdown()
+
+    def _spin(self, ended: Callable[[], object]) -> None:
+        try:
+            self._executor.spin()
+        except ExternalShutdownException:
+            pass
+        finally:
+            ended()
+
+
+def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> int:
+    """Runs one node until SIGINT or SIGTERM, then ends it in order.
+
+    More signals change nothing: a terminal and launch both send one, a service manager one to each
+    process, and a second one must not cut off what the first began. The end is bounded anyhow.
+
     Returns:
         The process's exit status.
     """
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     try:
-        node = make()
+        spinning = Spinning(make, args, stop.set)
     except BridgeError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        rclpy.try_shutdown()
-        return 1
-    node._ask_for_end = stop.set
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    thread = threading.Thread(target=_spin, args=(executor, stop), name="rclpy")
-    thread.start()
+        return failed(error)
+    spinning.node._ask_for_end = stop.set
     stop.wait()
-    for number in (signal.SIGINT, signal.SIGTERM):  # a second one ends at once
-        signal.signal(number, signal.SIG_DFL)
-    done = threading.Event()
-
-    def finish() -> None:
-        node.finish()
-        done.set()
-
-    if thread.is_alive():
-        executor.create_task(finish)
-        done.wait(SHUTDOWN_LIMIT)
-        flushed = threading.Event()
-        executor.create_task(flushed.set)  # after the tasks that ``finish`` woke up
-        flushed.wait(1.0)
-    executor.shutdown(timeout_sec=1.0)
-    thread.join(SHUTDOWN_LIMIT)
-    node.destroy_node()
-    rclpy.try_shutdown()
-    return node.exit_status
+    spinning.close()
+    return spinning.node.exit_status
 
 
-def _spin(executor: SingleThreadedExecutor, stop: threading.Event) -> None:
-    try:
-        executor.spin()
-    except ExternalShutdownException:
-        pass
-    finally:
-        stop.set()
+def failed(error: BridgeError) -> int:
+    """Says why a node could not be started; returns the process's exit status."""
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    return 1

@@ -1,0 +1,381 @@
+"""``tool_bridge``: the node that takes tool calls and publishes one result for each.
+
+The asyncio loop with the core and the tools runs in the main thread, rclpy in another one. A call
+enters the loop through ``call_soon_threadsafe``; results are published from the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rclpy.duration import Duration
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from rclpy.task import Future
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from lerobot_tool_bridge.core.audit import AuditLog
+from lerobot_tool_bridge.core.catalog import Catalogue
+from lerobot_tool_bridge.core.dispatcher import Dispatcher
+from lerobot_tool_bridge.core.errors import BridgeError, ToolFailure
+from lerobot_tool_bridge.core.gate import Limits
+from lerobot_tool_bridge.core.registry import Registry
+from lerobot_tool_bridge.core.toolsfile import load_tools_file
+from lerobot_tool_bridge.node.diagnostics import ERROR, OK, WARN
+from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, Spinning, failed
+from lerobot_tool_bridge.ports import Ports
+from lerobot_tool_bridge.robot import Robot
+from lerobot_tool_bridge.ros import qos
+from lerobot_tool_bridge.ros.action import Action
+from lerobot_tool_bridge.ros.arm import RosArm
+from lerobot_tool_bridge.ros.camera import RosCamera
+from lerobot_tool_bridge.ros.cdr import decode_string, encode_string
+from lerobot_tool_bridge.ros.gimbal import RosGimbal
+from lerobot_tool_bridge.ros.joints import JointStates
+from lerobot_tool_bridge.ros.link import Link
+from lerobot_tool_bridge.ros.logs import RosHandler
+from lerobot_tool_bridge.ros.markers import Markers
+from lerobot_tool_bridge.ros.parameters import PARAMETERS
+from lerobot_tool_bridge.speech import make_speaker
+
+_ACK_LIMIT = 1.0
+_LOOP_LIMIT = 15.0
+_PORT_SPEAKS_FIRST = 0.5
+_NO_ROBOT = Robot("none", "no robot", Path())
+
+
+class ToolBridge(ManagedNode):
+    """The bridge's node.
+
+    Args:
+        loop: Where the core runs; it has to be running when the node is configured.
+        kwargs: For the node.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, **kwargs: Any) -> None:
+        super().__init__("tool_bridge", PARAMETERS, **kwargs)
+        self._loop = loop
+        self._made = contextlib.ExitStack()
+        self._dispatcher: Dispatcher | None = None
+        self._actions: list[Action] = []
+        self._results: Publisher | None = None
+        self._events: Publisher | None = None
+        self._markers: Markers | None = None
+        handler = RosHandler(self.get_logger())
+        logger = logging.getLogger("lerobot_tool_bridge")
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+    # --- life cycle, in rclpy's thread --------------------------------------------------------
+
+    def configure(self) -> None:
+        made = self._made
+        link = Link(self, self._loop, self.param("server_timeout"), self.param("cancel_limit"))
+        robot = Robot.load(self.param("robot")) if self.param("robot") else _NO_ROBOT
+        ports = self._make_ports(link, robot)
+        settings = load_tools_file(self.param("tools_file")) if self.param("tools_file") else None
+        catalogue = Catalogue.load(self.param("catalogue")) if self.param("catalogue") else None
+        registry = Registry.load(ports, settings, catalogue)
+        self._results = self._publisher("~/tool_results", qos.COMMANDS)
+        self._events = self._publisher("~/tool_events", qos.COMMANDS)
+        dispatcher = Dispatcher(
+            registry, self._on_result, self._on_event, limits=self._limits(), audit=self._audit()
+        )
+        dispatcher.set_active(False)
+        dispatcher.add_stop_hook(self._halt)
+        self._dispatcher = dispatcher
+        self._markers = Markers(link, robot, lambda: dispatcher.running)
+        made.callback(self._markers.close)
+        for topic, take in (("~/tool_calls", self._on_calls), ("~/cancel", self._on_cancel)):
+            subscription = self.create_subscription(String, topic, take, qos.COMMANDS, raw=True)
+            made.callback(self.destroy_subscription, subscription)
+        for name, answer in (("~/stop", self._on_stop), ("~/reset", self._on_reset)):
+            made.callback(self.destroy_service, self.create_service(Trigger, name, answer))
+        _publish(self._publisher("~/tools", qos.LATCHED), registry.schemas())
+        self.diagnostics.add("calls", self._check_calls)
+        self.diagnostics.add("drivers", self._check_drivers)
+        made.callback(self.diagnostics.clear)
+        self._announce(robot, registry)
+
+    def activate(self) -> None:
+        dispatcher = self._dispatcher
+        assert dispatcher is not None
+        self._in_loop(_soon(dispatcher.set_active, True))
+        self.get_logger().info("Active: calls are taken.")
+
+    def deactivate(self) -> None:
+        if self._dispatcher is not None:
+            self._in_loop(_rest(self._dispatcher))
+
+    def cleanup(self) -> None:
+        self.deactivate()
+        self._made.close()
+        self._dispatcher = self._results = self._events = self._markers = None
+        self._actions = []
+
+    async def answer_all(self) -> None:
+        """Ends what runs, answers it, and waits until the answers have gone out."""
+        if self._dispatcher is None:
+            return
+        await self._dispatcher.shutdown()
+        for publisher in (self._results, self._events):
+            if publisher is not None:
+                limit = Duration(seconds=_ACK_LIMIT)
+                await asyncio.to_thread(publisher.wait_for_all_acked, limit)
+
+    def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs a coroutine in the loop, and waits. It must not need rclpy's thread."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_LOOP_LIMIT)
+
+    def _publisher(self, topic: str, profile: QoSProfile) -> Publisher:
+        publisher = self.create_publisher(String, topic, profile)
+        self._made.callback(self.destroy_publisher, publisher)
+        return publisher
+
+    def _make_ports(self, link: Link, robot: Robot) -> Ports:
+        speaker = make_speaker(self.param("speech"), self.param("voice"))
+        close = getattr(speaker, "close", None)
+        if close is not None:
+            self._made.callback(lambda: self._in_loop(close()))
+        arm = gimbal = camera = None
+        states: dict[str, JointStates] = {}
+
+        def measured(topic: str) -> JointStates:
+            if topic not in states:
+                states[topic] = JointStates(link, topic)
+                self._made.callback(states[topic].close)
+            return states[topic]
+
+        if robot.arm is not None:
+            arm = RosArm(link, robot, measured(robot.arm.joint_states))
+            self._add_actions(arm.actions)
+        if robot.gimbal is not None:
+            gimbal = RosGimbal(link, robot.gimbal, measured(robot.gimbal.joint_states))
+            self._add_actions(gimbal.actions)
+        if robot.camera is not None:
+            camera = RosCamera(link, robot.camera)
+            self._made.callback(camera.close)
+        output = Path(self.param("output_dir")).expanduser()
+        return Ports(robot, arm, gimbal, camera, speaker, output)
+
+    def _add_actions(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            self._actions.append(action)
+            self._made.callback(action.close)
+
+    def _limits(self) -> Limits:
+        return Limits(
+            max_calls_per_message=self.param("max_calls_per_message"),
+            max_age=self.param("max_age"),
+            max_calls_per_second=self.param("rate_limit"),
+            max_pending=self.param("max_pending"),
+            # the port speaks first: it knows whether its driver confirmed
+            cancel_limit=self.param("cancel_limit") + _PORT_SPEAKS_FIRST,
+            accept_repeated_ids=self.param("accept_repeated_ids"),
+        )
+
+    def _audit(self) -> AuditLog | None:
+        if not self.param("audit_file"):
+            return None
+        try:
+            audit = AuditLog(self.param("audit_file"))
+        except OSError as error:
+            raise NodeError(
+                f"The audit file {self.param('audit_file')} can't be written: {error.strerror}."
+            ) from None
+        self._made.callback(audit.close)
+        return audit
+
+    def _announce(self, robot: Robot, registry: Registry) -> None:
+        """The limits in force and the tools, for whoever reads the log after a surprise."""
+        log = self.get_logger()
+        if robot.arm is not None:
+            arm, work = robot.arm, robot.arm.workspace
+            log.info(
+                f"{robot.name}: workspace r {_range(work.radius)} m, z {_range(work.height)} m, "
+                f"azimuth {_range(work.azimuth_deg)}°; tool point at most "
+                f"{arm.max_tool_speed:g} m/s, joints {arm.max_joint_speed:g} rad/s"
+            )
+        names = []
+        for entry in registry:
+            limits = [
+                f"{name} {_range((p['minimum'], p['maximum']))}"
+                for name, p in entry.schema.parameters.get("properties", {}).items()
+                if "minimum" in p and "maximum" in p
+            ]
+            note = ", ".join(limits) if entry.tool is not None else "not implemented"
+            names.append(f"{entry.name} ({note})" if note else entry.name)
+        log.info(f"{len(names)} tools: {', '.join(names) or 'none'}")
+
+    # --- in rclpy's thread --------------------------------------------------------------------
+
+    def _on_calls(self, data: bytes, info: Mapping[str, Any]) -> None:
+        self._loop.call_soon_threadsafe(
+            self._submit, decode_string(data), info["source_timestamp"]
+        )
+
+    def _on_cancel(self, data: bytes) -> None:
+        call_id = decode_string(data).decode(errors="replace").strip()
+        self._loop.call_soon_threadsafe(self._cancel, call_id)
+
+    async def _on_stop(
+        self, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        for action in self._actions:  # before anything else has its turn
+            action.cancel_all()
+        dispatcher = self._dispatcher
+        assert dispatcher is not None
+        self.get_logger().warning("Stop: motion is refused until ~/reset.")
+        response.message = await self._for_ros(dispatcher.stop)
+        response.success = response.message.startswith("stopped")
+        if not response.success:
+            self.get_logger().error(response.message)
+        return response
+
+    async def _on_reset(
+        self, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        dispatcher = self._dispatcher
+        assert dispatcher is not None
+        await self._for_ros(lambda: _soon(dispatcher.reset))
+        self.get_logger().info("Reset: motion is allowed again.")
+        response.success, response.message = True, "motion is allowed again"
+        return response
+
+    def _for_ros(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Future:
+        """Runs a coroutine in the loop, for a coroutine of rclpy's thread to await."""
+        done = Future()
+
+        def finish(task: asyncio.Task[Any]) -> None:
+            if task.cancelled():
+                done.set_exception(RuntimeError("the bridge ended"))
+            elif task.exception() is not None:
+                done.set_exception(task.exception())
+            else:
+                done.set_result(task.result())
+            if self.executor is not None:
+                self.executor.wake()  # rclpy looks at its coroutines only when it wakes
+
+        self._loop.call_soon_threadsafe(
+            lambda: self._loop.create_task(work()).add_done_callback(finish)
+        )
+        return done
+
+    def _check_calls(self) -> tuple[bytes, str, dict[str, Any]]:
+        dispatcher = self._dispatcher
+        if dispatcher is None:
+            return ERROR, "not configured", {}
+        values: dict[str, Any] = {"waiting or running": dispatcher.pending}
+        for name, counts in sorted(dict(dispatcher.statistics).items()):
+            parts = [f"{counts.calls} calls"]
+            for status in ("succeeded", "failed", "rejected", "cancelled", "timeout"):
+                if getattr(counts, status):
+                    parts.append(f"{getattr(counts, status)} {status}")
+            parts.append(f"{counts.total_s / max(1, counts.calls):.3f} s each")
+            values[name or "unknown tools"] = ", ".join(parts)
+        if not dispatcher.active:
+            return WARN, "inactive: calls are refused", values
+        if dispatcher.stopped:
+            return WARN, "stopped: motion is refused until ~/reset", values
+        return OK, "calls are taken", values
+
+    def _check_drivers(self) -> tuple[bytes, str, dict[str, Any]]:
+        values = {
+            a.what: "there" if a.ready else f"nothing serves {a.name}" for a in self._actions
+        }
+        missing = [what for what, state in values.items() if state != "there"]
+        if missing:
+            return WARN, f"no driver for {', '.join(missing)}", values
+        return OK, "all there", values
+
+    # --- in the loop --------------------------------------------------------------------------
+
+    def _submit(self, payload: bytes, sent: int) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.submit(payload, max(0.0, (time.time_ns() - sent) * 1e-9))
+
+    def _cancel(self, call_id: str) -> None:
+        if self._dispatcher is not None and not self._dispatcher.cancel(call_id):
+            self.get_logger().info(f"Nothing to cancel: no call {call_id!r} waits or runs.")
+
+    def _on_result(self, message: dict[str, str]) -> None:
+        if self._results is not None:
+            _publish(self._results, message)
+        if self._markers is not None:
+            self._markers.result(message["name"], message["content"])
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        if self._markers is not None:
+            self._markers.event(event)
+        # volatile: without a subscriber there is nobody to write it for
+        if self._events is not None and self._events.get_subscription_count():
+            _publish(self._events, event)
+
+    async def _halt(self) -> None:
+        """Stops all motion, whoever began it.
+
+        Raises:
+            ToolFailure: Not everything confirmed it.
+        """
+        stopped = await asyncio.gather(*(a.stop() for a in self._actions))
+        silent = [a.what for a, s in zip(self._actions, stopped, strict=True) if s is False]
+        if silent:
+            raise ToolFailure("cancel_unconfirmed", f"{' and '.join(silent)} did not confirm")
+
+
+async def _soon(work: Callable[..., None], *arguments: Any) -> None:
+    work(*arguments)
+
+
+async def _rest(dispatcher: Dispatcher) -> None:
+    dispatcher.set_active(False)
+    await dispatcher.shutdown()
+
+
+def _publish(publisher: Publisher, message: Any) -> None:
+    try:
+        text = json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half a character in an id or a name; escaped, it can travel
+        text = json.dumps(message).encode()
+    publisher.publish(encode_string(text))
+
+
+def _range(limits: Sequence[float]) -> str:
+    return f"{limits[0]:g} to {limits[1]:g}"
+
+
+async def _run(args: Sequence[str] | None) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        spinning = Spinning(
+            lambda: ToolBridge(loop), args, lambda: loop.call_soon_threadsafe(stop.set)
+        )
+    except BridgeError as error:
+        return failed(error)
+    await stop.wait()  # more signals change nothing, as in ``managed.run``
+    await spinning.node.answer_all()
+    await asyncio.to_thread(spinning.close)
+    return 0
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the bridge until SIGINT or SIGTERM."""
+    return asyncio.run(_run(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
