@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ class Arm:
         self.robot = robot_file(folder)
         self.servos = {i: SimpleServo() for i in range(1, 7)}
         self.bus = FeetechBus(self.servos, folder / "dev" / "arm").start()
-        self.goals: list[tuple[float, int, int]] = []
+        self.goals: list[tuple[int, int]] = []
         self.writes: list[tuple[int, int, bytes]] = []
         self.bus.on_write = self._note
         self.states: list[JointState] = []
@@ -118,6 +118,8 @@ class Arm:
             ros.node, FollowJointTrajectory, "arm_controller/follow_joint_trajectory"
         )
         self.grip = ActionClient(ros.node, GripperCommand, "gripper_controller/gripper_cmd")
+        self._get_state = ros.node.create_client(GetState, "arm_driver/get_state")
+        self._change_state = ros.node.create_client(ChangeState, "arm_driver/change_state")
         self.process: Process | None = None
 
     def _note(self, id: int, address: int, data: bytes) -> None:
@@ -126,7 +128,7 @@ class Arm:
         if address <= reg.GOAL_POSITION.address and end >= reg.GOAL_POSITION.address + 2:
             at = reg.GOAL_POSITION.address - address
             value = int.from_bytes(data[at : at + 2], "little")
-            self.goals.append((time.monotonic(), id, value))
+            self.goals.append((id, value))
 
     def start(self, *ros_args: str, **parameters: Any) -> Process:
         """Starts the driver."""
@@ -146,15 +148,26 @@ class Arm:
         return process
 
     def state(self) -> str:
-        return str(self.ros.call(GetState, "arm_driver/get_state").current_state.label)
+        """The driver's state; empty where it does not say."""
+        if not self._get_state.wait_for_service(2.0):
+            return ""
+        try:  # a killed process may be taken for the server for a while
+            future = self._get_state.call_async(GetState.Request())
+            return str(self.ros.result(future, 2.0).current_state.label)
+        except TimeoutError:
+            return ""
 
-    def wait_state(self, state: str, limit: float = 30.0) -> None:
-        wait_for(lambda: self.state() == state, limit, f"state {state}: {self.output}")
+    def wait_state(self, state: str) -> None:
+        try:
+            wait_for(lambda: self.state() == state)
+        except TimeoutError:
+            raise AssertionError(f"not {state}, it said:\n{self.output}") from None
 
     def change(self, transition: int) -> bool:
         request = ChangeState.Request()
         request.transition.id = transition
-        return bool(self.ros.call(ChangeState, "arm_driver/change_state", request).success)
+        assert self._change_state.wait_for_service(10.0)
+        return bool(self.ros.result(self._change_state.call_async(request)).success)
 
     @property
     def output(self) -> str:
@@ -175,6 +188,7 @@ class Arm:
         ]
         handle = self.ros.result(self.follow.send_goal_async(goal), name="goal response")
         assert handle.accepted
+        handle.answer = handle.get_result_async()
         return handle
 
     def move(self, points: Any, names: Sequence[str] = JOINTS, **fields: Any) -> Any:
@@ -183,13 +197,14 @@ class Arm:
         return answer.status, answer.result
 
     def end(self, handle: Any, limit: float = 30.0) -> Any:
-        return self.ros.result(handle.get_result_async(), limit, "result")
+        return self.ros.result(handle.answer, limit, "result")
 
     def close_gripper(self, position: float, effort: float = 0.0) -> Any:
         goal = GripperCommand.Goal()
         goal.command.position = position
         goal.command.max_effort = effort
         handle = self.ros.result(self.grip.send_goal_async(goal), name="goal response")
+        handle.answer = handle.get_result_async()
         answer = self.end(handle)
         return answer.status, answer.result
 
@@ -197,14 +212,14 @@ class Arm:
         """Where a servo stands, radians about 2048."""
         return (self.servos[id].position_ticks() - reg.CENTER) * TICK
 
-    def max_step_speed(self) -> float:
-        """The fastest that any servo's goal went, rad/s, over three writes each."""
-        fastest = 0.0
-        for id in self.servos:
-            mine = [(t, g) for t, i, g in self.goals if i == id]
-            for (t0, g0), (t1, g1) in zip(mine, mine[3:], strict=False):
-                fastest = max(fastest, (abs(g1 - g0) - 1) * TICK / (t1 - t0))
-        return fastest
+    def max_step(self) -> float:
+        """The largest step between two goals of any servo, rad."""
+        return max(
+            abs(after - before) * TICK
+            for id in self.servos
+            for mine in [[g for i, g in self.goals if i == id]]
+            for before, after in itertools.pairwise(mine)
+        )
 
     def diagnostic(self, name: str) -> Any:
         """The newest status of one check."""

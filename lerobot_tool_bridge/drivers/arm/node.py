@@ -393,13 +393,13 @@ class ArmDriver(ManagedNode):
         try:
             self._samples = servos.read()
             self._missed = 0
-            self._answered = time.monotonic()
+            self._answered = now
             if self._holding:
                 self._step(now, elapsed)
                 servos.write(self._commands())
         except NoReply as error:
             self._missed += 1
-            if time.monotonic() - self._answered > SILENCE_LIMIT:
+            if self._missed > 2 and now - self._answered > SILENCE_LIMIT:
                 self._missed = 0
                 self._lost(error)
             return
