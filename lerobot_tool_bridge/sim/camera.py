@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import cv2
@@ -16,25 +17,25 @@ _QUALITY = 92
 class VirtualCamera:
     """Draws what the camera sees.
 
-    OpenGL belongs to one thread: ``jpeg`` and ``close`` are to be called in the same one; the
-    renderer is made by the first picture.
+    OpenGL belongs to one thread, which lives in here. The renderer is made at once: that holds
+    Python up for a quarter of a second, too long for a servo bus that is in use.
+
+    Args:
+        physics: What is seen.
+        width, height: Of the picture, pixels.
     """
 
     def __init__(self, physics: Physics, width: int, height: int) -> None:
         self._mujoco = load_mujoco()
         self._physics = physics
-        self._size = (height, width)
         self._data = self._mujoco.MjData(physics.model)
         self._renderer: Any = None
-        self._options = self._mujoco.MjvOption()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="camera")
+        self._thread.submit(self._open, width, height).result()
 
     def image(self) -> Any:
         """The picture of now, ``(height, width, 3)`` RGB."""
-        if self._renderer is None:
-            self._renderer = self._mujoco.Renderer(self._physics.model, *self._size)
-        self._physics.copy_state(self._data)
-        self._renderer.update_scene(self._data, CAMERA, self._options)
-        return self._renderer.render()
+        return self._thread.submit(self._draw).result()
 
     def jpeg(self) -> bytes:
         """The picture of now."""
@@ -42,7 +43,17 @@ class VirtualCamera:
         return bytes(cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1])
 
     def close(self) -> None:
-        """Frees the renderer. Safe to call twice."""
+        """Frees the renderer; no picture after that. Safe to call twice."""
         if self._renderer is not None:
-            self._renderer.close()
+            self._thread.submit(self._renderer.close).result()
             self._renderer = None
+            self._thread.shutdown()
+
+    def _open(self, width: int, height: int) -> None:
+        self._renderer = self._mujoco.Renderer(self._physics.model, height, width)
+        self._draw()
+
+    def _draw(self) -> Any:
+        self._physics.copy_state(self._data)
+        self._renderer.update_scene(self._data, CAMERA)
+        return self._renderer.render()

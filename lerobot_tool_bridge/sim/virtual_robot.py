@@ -67,6 +67,7 @@ class VirtualRobot(ManagedNode):
         self._physics: sim.Physics | None = None
         self._bus: FeetechBus | None = None
         self._head: ZlAsciiHead | None = None
+        self._camera: VirtualCamera | None = None
         self._stream: MjpegServer | None = None
         self._folder: DeviceFolder | None = None
         self._timer: Any = None
@@ -81,12 +82,15 @@ class VirtualRobot(ManagedNode):
         scene = Scene.load(self.param("scene"))
         self._physics = physics = sim.Physics(robot, scene, _fovy(robot, width / height))
         self._folder = folder = DeviceFolder(Path(self.param("device_dir") or _default_dir()))
-        # before the devices: making interfaces holds Python up for longer than a servo may take
+        # Interfaces and renderer first: making them holds Python up for longer than a servo may
+        # take to answer.
         self._interfaces = [
             self.create_publisher(MarkerArray, "~/objects", 10),
             self.create_subscription(Marker, "~/move_object", self._move_object, 10),
             self.create_service(Trigger, "~/reset", self._reset),
         ]
+        if robot.camera is not None:
+            self._camera = VirtualCamera(physics, width, height)
         if robot.arm is not None:
             joints = [*robot.arm.joints, *([robot.gripper.joint] if robot.gripper else [])]
             servos = zip(_servo_ids(robot, "arm_driver", 1, len(joints)), joints, strict=True)
@@ -102,16 +106,14 @@ class VirtualRobot(ManagedNode):
                 }
             )
             folder.link("gimbal").symlink_to(self._head.path)
-        if robot.camera is not None:
-            camera = VirtualCamera(physics, width, height)
+        if self._camera is not None:
+            port, fps = self.param("camera_port"), self.param("camera_fps")
             try:
-                self._stream = MjpegServer(
-                    self.param("camera_port"), camera.jpeg, self.param("camera_fps"), camera.close
-                )
+                self._stream = MjpegServer(port, self._camera.jpeg, fps)
             except OSError as error:
                 raise NodeError(
-                    f"The camera's port {self.param('camera_port')} can't be used "
-                    f"({error.strerror}). Give another camera_port, or 0 for any free one."
+                    f"The camera's port {port} can't be used ({error.strerror}). Give another "
+                    "camera_port, or 0 for any free one."
                 ) from None
         physics.start()
         if self._bus is not None:
@@ -141,6 +143,8 @@ class VirtualRobot(ManagedNode):
         self._interfaces = []
         if self._stream is not None:
             self._stream.close()
+        if self._camera is not None:
+            self._camera.close()
         if self._bus is not None:
             self._bus.stop()
         if self._head is not None:
@@ -149,7 +153,8 @@ class VirtualRobot(ManagedNode):
             self._physics.stop()
         if self._folder is not None:
             self._folder.close()
-        self._stream = self._bus = self._head = self._physics = self._folder = None
+        self._stream = self._camera = self._bus = self._head = self._physics = None
+        self._folder = None
 
     # --- interfaces -----------------------------------------------------------------------
 
