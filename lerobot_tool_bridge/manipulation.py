@@ -139,6 +139,11 @@ class Manipulator:
         x, y, z = (float(v) for v in self.planner.center(q, width))
         return f"x={x:.3f} y={y:.3f} z={z:.3f} m"
 
+    def off(self, q: Sequence[float], goal: npt.ArrayLike) -> float:
+        """How far the tool point is from where another pose has it, metres."""
+        chain = self.planner.chain
+        return float(np.linalg.norm(chain.fk(q).position - chain.fk(goal).position))
+
     async def explained(self, failure: ToolFailure, doing: str) -> ToolFailure:
         """A failure in the middle of a motion, with where the arm is now.
 
@@ -147,13 +152,11 @@ class Manipulator:
         if failure.code == "cancel_unconfirmed":
             return failure
         try:
-            where = f"The arm holds still with its fingers at {self.where(await self._here())}."
+            here = self.where(await self.port.positions())
+            where = f"The arm holds still with its fingers at {here}."
         except ToolFailure:
             where = "Where the arm is now is not known."
         return ToolFailure(failure.code, f"Failed while {doing}. {failure.message} {where}")
-
-    async def _here(self) -> tuple[float, ...]:
-        return await self.port.positions()
 
 
 def area(workspace: Workspace) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,16 @@ class Plan:
         """Pose in which the fingers close or open."""
         pose: Array = self.way[-1]
         return pose
+
+
+class _Candidates(NamedTuple):
+    """Poses ``(m, n)``, and for each the tool point, its approach, pitch and yaw."""
+
+    q: Array
+    target: Array
+    approach: Array
+    pitch: Array
+    yaw: Array
 
 
 class Planner:
@@ -124,6 +134,7 @@ class Planner:
         width: float,
         clearance: float = 0.0,
         yaw: float | None = None,
+        square: bool = False,
         now: Sequence[float] | None = None,
         keep: bool = False,
     ) -> Plan:
@@ -134,6 +145,7 @@ class Planner:
             width: Of the thing where the fingers hold it, metres.
             clearance: Between the fixed finger and the thing, metres.
             yaw: Line on which the fingers close, radians about z from x; None to choose one.
+            square: True where the fingers may as well close at right angles to ``yaw``.
             now: Where the arm is; of equal approaches the nearer one is taken.
             keep: True for a thing that is held: it should not be tilted, so the pitch that the
                 tool has now comes first.
@@ -150,18 +162,17 @@ class Planner:
             steep = -float(self.chain.fk(start).rotation[2, 2])
             held = math.asin(max(-1.0, min(1.0, steep)))
             pitches = sorted(pitches, key=lambda pitch: abs(min(pitch, math.pi - pitch) - held))
-        yaws = self._yaws(p, yaw, start)
-        for group in (pitches[:1], pitches[1:]):
-            plan = self._plan(p, width / 2 + clearance, group, yaws, start)
-            if plan is not None:
-                return plan
-        if yaw is not None and self._plan(
-            p, width / 2, pitches, self._yaws(p, None, start), start
-        ):
-            raise Unreachable(
-                f"{_point(p)} can't be reached with the fingers closing along "
-                f"{math.degrees(yaw):.0f}°. Leave yaw_deg out, or give another one."
-            )
+        yaws = self._yaws(p, yaw, square)
+        plan = self._plan(p, width / 2 + clearance, pitches, yaws, start)
+        if plan is not None:
+            return plan
+        if yaw is not None:
+            others = self._yaws(p, None, False)
+            if self._plan(p, width / 2 + clearance, pitches, others, start) is not None:
+                raise Unreachable(
+                    f"{_point(p)} can't be reached with the fingers closing along "
+                    f"{math.degrees(yaw):.0f}°. Leave yaw_deg out, or give another one."
+                )
         raise self._too_far(p)
 
     def route(self, start: npt.ArrayLike, goal: npt.ArrayLike) -> Array:
@@ -209,55 +220,57 @@ class Planner:
         speed = fastest if tool_speed is None else min(tool_speed, fastest)
         return paths.timed(self.chain, way, speed, self.arm.max_joint_speed)
 
-    def limited(self, tool_speed: float, joint_speed: float) -> None:
-        """Takes a site's speeds in place of the robot's."""
-        self.arm = dataclasses.replace(
-            self.arm, max_tool_speed=tool_speed, max_joint_speed=joint_speed
-        )
-
     # --- inside -----------------------------------------------------------------------------
 
     def _plan(
         self, center: Array, aside: float, pitches: list[float], yaws: list[float], start: Array
     ) -> Plan | None:
-        """The best approach; an earlier pitch before a later one."""
-        if not pitches:
-            return None
-        pairs = [(pitch, yaw) for pitch in pitches for yaw in yaws]
-        pitch, yaw = (np.array(column) for column in zip(*pairs, strict=True))
-        approach, closing = self.solver.directions(np.tile(center, (len(pairs), 1)), pitch, yaw)
-        target = np.tile(center, (len(pairs), 1))
-        if self.grasp.fixed_finger:
-            target = target - aside * closing
-        # neither finger below the floor
-        lowest = target[:, 2] + np.minimum(0.0, 2 * aside * closing[:, 2])
-        found = self.solver.solve(target, pitch, yaw, near=start)
-        usable = found.solved & (lowest > self.grasp.floor - 0.001)
-        if not usable.any():
-            return None
-        cost = self._cost(found.q, start, closing) + np.repeat(
-            100.0 * np.arange(len(pitches)), len(yaws)
-        )
-        order = [i for i in np.argsort(cost) if usable[i]]
+        """The best approach: room for the whole hover first, then an earlier pitch."""
+        groups: list[_Candidates] = []
         for share in _HOVERS:
-            height = share * self.grasp.hover
-            for i in order[:8]:
-                way = self._approach(found.q[i], target[i], approach[i], height, *pairs[i])
-                if way is not None:
-                    return Plan(way, target[i], float(pitch[i]))
+            for i, group in enumerate((pitches[:1], pitches[1:])):
+                if i == len(groups):
+                    groups.append(self._candidates(center, aside, group, yaws, start))
+                plan = self._approach(groups[i], share * self.grasp.hover)
+                if plan is not None:
+                    return plan
         return None
 
-    def _approach(
-        self, end: Array, target: Array, approach: Array, height: float, pitch: float, yaw: float
-    ) -> Array | None:
-        """The straight way from the hover to a pose."""
-        above = target - height * approach
-        hover = self.solver.solve(above, pitch, yaw, near=end, starts=end[None])
-        if not hover.solved[0]:
+    def _candidates(
+        self, center: Array, aside: float, pitches: list[float], yaws: list[float], start: Array
+    ) -> _Candidates:
+        """The poses in which the thing is between the fingers, the best ones first."""
+        pairs = np.array([(pitch, yaw) for pitch in pitches for yaw in yaws]).reshape(-1, 2)
+        pitch, yaw = pairs.T
+        target = np.tile(center, (len(pairs), 1))
+        approach, closing = self.solver.directions(target, pitch, yaw)
+        if self.grasp.fixed_finger:
+            target = target - aside * closing
+        found = self.solver.solve(target, pitch, yaw, near=start)
+        # neither finger below the floor
+        lowest = target[:, 2] + np.minimum(0.0, 2 * aside * closing[:, 2])
+        usable = found.solved & (lowest > self.grasp.floor - 0.001)
+        rank = np.repeat(np.arange(len(pitches)), len(yaws))
+        order = np.lexsort((self._cost(found.q, start, closing), rank))
+        order = order[usable[order]]
+        return _Candidates(
+            found.q[order], target[order], approach[order], pitch[order], yaw[order]
+        )
+
+    def _approach(self, some: _Candidates, height: float) -> Plan | None:
+        """The first of the candidates that can be approached straight from that far."""
+        if not len(some.q):
             return None
+        above = some.target - height * some.approach
+        hover = self.solver.solve(above, some.pitch, some.yaw, near=some.q[0], starts=some.q)
         count = max(2, math.ceil(height / _LINE_STEP))
-        ends = np.stack([above, target])
-        return self.solver.line(hover.q[0], end, ends, pitch, yaw, count)
+        for i in np.flatnonzero(hover.solved):
+            ends = np.stack([above[i], some.target[i]])
+            pitch, yaw = float(some.pitch[i]), float(some.yaw[i])
+            way = self.solver.line(hover.q[i], some.q[i], ends, pitch, yaw, count)
+            if way is not None:
+                return Plan(way, some.target[i], pitch)
+        return None
 
     def _cost(self, q: Array, start: Array, closing: Array) -> Array:
         """Lower is better: a short way, the wrist in the middle, fingers side by side."""
@@ -270,12 +283,11 @@ class Planner:
         cost: Array = wrist + 0.2 * way + 2.0 * np.abs(closing[:, 2])
         return cost
 
-    def _yaws(self, center: Array, yaw: float | None, start: Array) -> list[float]:
+    def _yaws(self, center: Array, yaw: float | None, square: bool) -> list[float]:
         """Closing directions to try."""
-        if yaw is not None:
-            return [yaw, yaw + math.pi]
-        azimuth = float(self.solver.azimuth(center))
-        return [azimuth + turn * math.pi / 2 for turn in (1, -1, 0, 2)]
+        first = float(self.solver.azimuth(center)) + math.pi / 2 if yaw is None else yaw
+        turns = (0, 2, 1, 3) if yaw is None or square else (0, 2)
+        return [first + turn * math.pi / 2 for turn in turns]
 
     def _up(self, begin: Array) -> Array:
         """Straight up from a low place, the tool not turning; no way where there is no need."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lerobot_tool_bridge import manipulation
@@ -12,8 +12,11 @@ from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
 from lerobot_tool_bridge.core.tool import CallContext, Tool
 from lerobot_tool_bridge.kinematics.grasp import Plan
 from lerobot_tool_bridge.manipulation import Manipulator
-from lerobot_tool_bridge.ports import Ports
+from lerobot_tool_bridge.ports import GripperState, Ports
 from lerobot_tool_bridge.robot import Grasp
+
+_OFF = 0.008  # metres from its goal at which the arm counts as stopped by something
+_CORNER = 0.29  # share of its width that a cube's corner stands out, and a little
 
 
 class ArmGrabObject(Tool):
@@ -71,7 +74,8 @@ class ArmGrabObject(Tool):
                     "type": "number",
                     "description": "Direction of the line on which the fingers close, seen from "
                     "above, degrees from x towards y, for an object that lies askew: for a cube, "
-                    "the direction that one of its sides faces. Leave it out to have one chosen.",
+                    "the direction that one of its sides faces. Without width, the object counts "
+                    "as square. Leave it out to have a direction chosen.",
                     "minimum": -360,
                     "maximum": 360,
                 },
@@ -91,18 +95,19 @@ class ArmGrabObject(Tool):
             raise ToolFailure("unavailable", "This robot has no arm with a gripper.")
         arm = self._arm
         held = await arm.port.gripper_state()
-        if arm.robot.gripper is not None and arm.gripper.held_effort > 0 and arm.holds(held):
+        # an open gripper that doesn't measure its effort could as well hold something wide
+        if arm.gripper.held_effort > 0 and arm.holds(held):
             raise Rejection(
                 "already_holding",
                 f"The gripper holds something already, {_mm(arm.width(held))} wide. Put it down "
                 "with arm_place_object first.",
             )
-        plan = await self._plan(arm, arguments)
+        width = float(arguments.get("width", arm.robot.grasp.object_width))
+        plan = await self._plan(arm, arguments, width)
         doing = "opening the gripper"
         try:
             context.feedback("Opening the gripper")
             opened = await arm.open()
-            width = float(arguments.get("width", arm.robot.grasp.object_width))
             if arm.width(opened) < width:
                 raise ToolFailure(
                     "tool_error",
@@ -114,7 +119,7 @@ class ArmGrabObject(Tool):
             await arm.go(plan.hover)
             doing = "approaching the object"
             context.feedback("Approaching the object")
-            at = await arm.follow(plan.way)
+            at = await self._approach(arm, plan)
             doing = "closing the gripper"
             context.feedback("Closing the gripper")
             closed = await arm.close()
@@ -122,7 +127,7 @@ class ArmGrabObject(Tool):
             raise await arm.explained(failure, doing) from None
         if not arm.holds(closed):
             context.feedback("Nothing between the fingers; going back")
-            raise await self._nothing(arm, plan, at, _says(arm, "The fingers closed", closed))
+            raise await self._nothing(arm, plan, at, closed, "The fingers closed")
         context.feedback(f"Holding something {_mm(arm.width(closed))} wide; lifting it")
         try:
             await arm.follow(plan.way[::-1])
@@ -130,36 +135,68 @@ class ArmGrabObject(Tool):
         except ToolFailure as failure:
             raise await arm.explained(failure, "lifting the object") from None
         if not arm.holds(lifted):
-            what = _says(arm, "It slipped out while it was lifted: the fingers closed", lifted)
-            raise await self._nothing(arm, plan, at, what)
-        apart = arm.width(closed)
+            context.feedback("It slipped out; going back")
+            raise await self._nothing(
+                arm, plan, at, lifted, "It slipped out while it was lifted: the fingers closed"
+            )
         return (
-            f"Grasped at {arm.where(at, apart)} and lifted; the fingers are "
+            f"Grasped at {arm.where(at, arm.width(closed))} and lifted; the fingers are "
             f"{_mm(arm.width(lifted))} apart."
         )
 
-    async def _plan(self, arm: Manipulator, arguments: Mapping[str, Any]) -> Plan:
+    async def _approach(self, arm: Manipulator, plan: Plan) -> tuple[float, ...]:
+        """Moves down to the object; goes back up where something stops the arm on the way.
+
+        A finger that lands on the object must not go on pressing.
+        """
+        trouble = ""
+        try:
+            at = await arm.follow(plan.way)
+        except ToolFailure as failure:
+            if failure.code != "tool_error":
+                raise
+            trouble = failure.message
+        else:
+            off = arm.off(at, plan.end)
+            if off <= _OFF:
+                return at
+            trouble = f"The fingers stopped at {arm.where(at)}, {_mm(off)} from where they should."
+        await arm.follow(plan.way[::-1])
+        raise ToolFailure(
+            "tool_error",
+            f"{trouble} Something is in the way, maybe the object itself: is its position right? "
+            "The arm went back up.",
+        )
+
+    async def _plan(self, arm: Manipulator, arguments: Mapping[str, Any], width: float) -> Plan:
         """How to get at the object.
 
-        Where its direction is not known, the fingers stay clear of the corners too.
+        Where its direction is not known, the fingers stay clear of its corners too.
         """
-        grasp = arm.robot.grasp
-        width = float(arguments.get("width", grasp.object_width))
         yaw = arguments.get("yaw_deg")
+        clearance = arm.robot.grasp.clearance
+        if yaw is None:
+            clearance = max(clearance, _CORNER * width)
         return await asyncio.to_thread(
             arm.planner.plan,
             [float(arguments[k]) for k in "xyz"],
             width,
-            grasp.clearance if yaw is not None else max(grasp.clearance, 0.21 * width + 0.002),
+            clearance,
             None if yaw is None else math.radians(yaw),
+            "width" not in arguments,
             await arm.port.positions(),
         )
 
     async def _nothing(
-        self, arm: Manipulator, plan: Plan, at: tuple[float, ...], what: str
+        self, arm: Manipulator, plan: Plan, at: Sequence[float], state: GripperState, what: str
     ) -> ToolFailure:
         """The failure, after the arm went back to where it is safe."""
-        text = f"Nothing was grasped at {arm.where(at)}. {what}"
+        text = f"Nothing was grasped at {arm.where(at)}. {what} to {_mm(arm.width(state))}"
+        if arm.gripper.held_effort > 0:
+            text += (
+                f" with an effort of {abs(state.effort):.2f} (from {arm.gripper.held_effort:.2f} "
+                "on counts as holding)"
+            )
         try:
             await arm.open()
             await arm.follow(plan.way[::-1])
@@ -168,22 +205,12 @@ class ArmGrabObject(Tool):
             after = await arm.explained(failure, "going back")
             if after.code == "cancel_unconfirmed":
                 return after
-            return ToolFailure("nothing_grasped", f"{text} {after.message}")
+            return ToolFailure("nothing_grasped", f"{text}. {after.message}")
         return ToolFailure(
             "nothing_grasped",
-            f"{text} The gripper is open and the arm is back at its home pose. Look where the "
+            f"{text}. The gripper is open and the arm is back at its home pose. Look where the "
             "object is, then try again there.",
         )
-
-
-def _says(arm: Manipulator, what: str, state: Any) -> str:
-    text = f"{what} to {_mm(arm.width(state))}"
-    if arm.gripper.held_effort > 0:
-        text += (
-            f" with an effort of {abs(state.effort):.2f} (from {arm.gripper.held_effort:.2f} on "
-            "counts as holding)"
-        )
-    return f"{text}."
 
 
 def _mm(width: float) -> str:

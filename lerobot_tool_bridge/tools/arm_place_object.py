@@ -84,12 +84,11 @@ class ArmPlaceObject(Tool):
         doing = "carrying the object"
         try:
             context.feedback("Carrying the object")
-            over = await arm.go(plan.hover)
+            await arm.go(plan.hover)
             if not arm.holds(await arm.port.gripper_state()):
                 raise ToolFailure(
                     "not_holding",
-                    f"The object was lost on the way: at {arm.where(over)} nothing is held any "
-                    "more. Look where it is.",
+                    "The object was lost on the way: nothing is held any more. Look where it is.",
                 )
             doing = "lowering the object"
             context.feedback("Lowering the object")
