@@ -274,6 +274,22 @@ def test_unplugged_and_plugged_in_again(arm):
     arm.bus.missing = set()
     wait_for(lambda: arm.output.count("holds again") == 2, name=arm.output)
     assert next(g for i, g in arm.goals if i == 4) == reg.CENTER + 300
+
+    # the servos lose their power for a moment, and the arm falls
+    handle = arm.send([([0.2, -0.5, 0, 0.46, 0], 2.0)])
+    wait_for(lambda: arm.angle(2) < -0.1)
+    lost = []
+    arm.bus.mangle = lambda id, packet: lost.append(id) or b""
+    wait_for(lambda: len(lost) > 40)
+    arm.bus.power_cycle()
+    arm.servos[2].place(reg.CENTER + 100)
+    arm.goals.clear()
+    arm.bus.mangle = None
+    answer = arm.end(handle)
+    assert answer.status == ABORTED
+    assert "lost the" in answer.result.error_string
+    wait_for(lambda: arm.output.count("holds again") == 3, name=arm.output)
+    assert {abs(g - reg.CENTER - 100) < 3 for i, g in arm.goals if i == 2} == {True}
     assert "Traceback" not in arm.output
 
 

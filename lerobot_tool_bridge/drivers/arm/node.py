@@ -16,12 +16,11 @@ from typing import Any, TypeVar
 
 from control_msgs.action import FollowJointTrajectory, GripperCommand
 from rclpy.action import ActionServer, CancelResponse
-from rclpy.duration import Duration
 from rclpy.task import Future
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from lerobot_tool_bridge.drivers import goals
 from lerobot_tool_bridge.drivers.arm.control import (
     ArmControl,
     Code,
@@ -30,11 +29,8 @@ from lerobot_tool_bridge.drivers.arm.control import (
     GripperControl,
     GripperEnding,
     Joint,
-    Point,
     Status,
-    Tolerances,
     Trajectory,
-    order_joints,
 )
 from lerobot_tool_bridge.drivers.arm.servos import Sample, ServoJoint, Servos, Unfit, urdf_limits
 from lerobot_tool_bridge.drivers.feetech import calibration
@@ -168,7 +164,8 @@ class ArmDriver(ManagedNode):
         self._gripper: GripperControl | None = None
         self._arm_goal: _Goal | None = None
         self._gripper_goal: _Goal | None = None
-        self._effort_share = 0.0
+        self._effort_share = 1.0  # of the gripper's most torque, as its last command had it
+        self._full_torque = 1.0
         self._active = False
         self._holding = False  # torque is on and goals are written
         self._trouble = ""  # why it is not holding though it is active
@@ -193,6 +190,7 @@ class ArmDriver(ManagedNode):
         self._servos = _patiently(self._open)
         self._samples = _patiently(self._servos.read)
         self._trouble = ""
+        self._full_torque = self.param("stall_torque")
         assert robot.arm is not None
         self._publisher = self.create_publisher(JointState, robot.arm.joint_states, 10)
         self._message = JointState(name=[j.name for j in self._joints])
@@ -325,7 +323,7 @@ class ArmDriver(ManagedNode):
         self._samples = self._servos.judge(self.param("position_margin"))
         self._holding = True
         held = self._servos.torque_on(self._samples)
-        self._effort_share = 0.0
+        self._effort_share = 1.0
         self._arm.hold(held[: self._arm_size])
         if self._gripper is not None:
             self._gripper.hold(held[-1])
@@ -342,6 +340,17 @@ class ArmDriver(ManagedNode):
         self._end_goals(f"The driver lost the arm: {error}")
         self._retry_at = time.monotonic() + RECONNECT_PERIOD
         self.diagnostics.publish()
+
+    def _let_go(self, now: float) -> None:
+        """Servos came back without torque: their power was away. Takes over again, as at start.
+
+        Going on would pull the joints from where they fell to where they were, all at once.
+        """
+        self._holding = False
+        self._trouble = "The servos lost their power for a moment; check plug and supply."
+        self.get_logger().error(self._trouble)
+        self._end_goals(self._trouble)
+        self._retry_at = now
 
     def _retry(self, now: float) -> None:
         """Reconnects, and takes over where the driver is active."""
@@ -392,8 +401,10 @@ class ArmDriver(ManagedNode):
             return
         try:
             self._samples = servos.read()
-            self._missed = 0
             self._answered = now
+            if self._missed and self._holding and not servos.all_hold():
+                self._let_go(now)
+            self._missed = 0
             if self._holding:
                 self._step(now, elapsed)
                 servos.write(self._commands())
@@ -440,11 +451,10 @@ class ArmDriver(ManagedNode):
 
     def _publish(self) -> None:
         message = self._message
-        torque = self.param("stall_torque")
         message.header.stamp = self.get_clock().now().to_msg()
         message.position = [s.position for s in self._samples]
         message.velocity = [s.velocity for s in self._samples]
-        message.effort = [s.load * torque for s in self._samples]
+        message.effort = [s.load * self._full_torque for s in self._samples]
         self._publisher.publish(message)
 
     def _feedback(self, positions: list[float]) -> None:
@@ -483,64 +493,26 @@ class ArmDriver(ManagedNode):
         self._check_ready()
         request = handle.request
         joints = self._arm.joints
-        order = order_joints(joints, list(request.trajectory.joint_names))
-        points = [
-            Point(
-                Duration.from_msg(p.time_from_start).nanoseconds / 1e9,
-                *(
-                    [values[i] for i in order] if len(values) == len(order) else values
-                    for values in (p.positions, p.velocities, p.accelerations)
-                ),
-            )
-            for p in request.trajectory.points
-        ]
         trajectory = Trajectory(
             joints,
             self._arm.commanded(),
             [s.position for s in self._samples[: self._arm_size]],
-            points,
+            goals.points(request.trajectory, joints),
             self.param("start_tolerance"),
         )
-        delay = self._delay(request.trajectory.header.stamp, trajectory.duration)
-        path, goal_time = self.param("path_tolerance"), request.goal_time_tolerance
-        seconds = Duration.from_msg(goal_time).nanoseconds / 1e9
-        tolerances = Tolerances(
-            self._tolerances(request.path_tolerance, path or None),
-            self._tolerances(request.goal_tolerance, self.param("goal_tolerance")),
-            None if seconds < 0.0 else seconds or self.param("goal_time"),
+        tolerances = goals.tolerances(
+            request,
+            joints,
+            self.param("path_tolerance"),
+            self.param("goal_tolerance"),
+            self.param("goal_time"),
         )
+        delay = goals.delay(request.trajectory.header.stamp, self.get_clock(), trajectory.duration)
         self._end_arm(
             Ending(Status.ABORTED, Code.PATH_TOLERANCE_VIOLATED, "A new goal replaced this one.")
         )
         self._arm.start(trajectory, tolerances, delay)
         self._arm_goal = _Goal(handle, Future(executor=self.executor))
-
-    def _tolerances(self, given: list[Any], default: float | None) -> tuple[float | None, ...]:
-        names = [j.name for j in self._arm.joints]
-        for tolerance in given:
-            if tolerance.name not in names:
-                raise GoalError(
-                    Code.INVALID_JOINTS,
-                    f"A tolerance is for {tolerance.name!r}, which is no joint of this arm "
-                    f"({', '.join(names)}).",
-                )
-        own = {t.name: None if t.position < 0 else t.position or default for t in given}
-        return tuple(own.get(name, default) for name in names)
-
-    def _delay(self, stamp: Any, duration: float) -> float:
-        """Seconds until a trajectory with a start time begins; it begins now if that is over."""
-        if stamp.sec == 0 and stamp.nanosec == 0:
-            return 0.0
-        clock = self.get_clock()
-        start = Time.from_msg(stamp, clock_type=clock.clock_type)
-        delay = float((start - clock.now()).nanoseconds) / 1e9
-        if delay < -max(duration, 1.0):
-            raise GoalError(
-                Code.OLD_HEADER_TIMESTAMP,
-                f"The trajectory's stamp is {-delay:.1f} s old, and all of it would be over. "
-                "Leave the stamp 0 to start at once.",
-            )
-        return max(0.0, delay)
 
     async def _grip(self, handle: Any) -> Any:
         """Runs one GripperCommand goal to its end."""
@@ -556,7 +528,7 @@ class ArmDriver(ManagedNode):
         result = GripperCommand.Result(stalled=flags.stalled, reached_goal=flags.reached)
         if self._samples:
             result.position = self._samples[-1].position
-            result.effort = self._samples[-1].load * self.param("stall_torque")
+            result.effort = self._samples[-1].load * self._full_torque
         _finish(handle, status)
         return result
 
@@ -568,13 +540,16 @@ class ArmDriver(ManagedNode):
         effort = command.max_effort
         if not (math.isfinite(effort) and effort >= 0.0):
             raise GoalError(Code.INVALID_GOAL, f"max_effort is {effort}, it should be 0 or more.")
-        share = min(1.0, effort / self.param("stall_torque")) if effort else 1.0
-        before = self._gripper_goal
-        self._gripper.start(command.position, self._samples[-1].position)
-        if before is not None:
-            self._end_gripper(Status.ABORTED)
+        share = min(1.0, effort / self._full_torque) if effort else 1.0
+        measured = self._samples[-1].position
+        self._gripper.start(command.position, measured)
+        self._end_gripper(Status.ABORTED)
         if share != self._effort_share:
-            self._servos.limit_torque(self._joints[-1].id, share)
+            try:
+                self._servos.limit_torque(self._joints[-1].id, share)
+            except BusError:
+                self._gripper.hold(measured)
+                raise
             self._effort_share = share
         self._gripper_goal = _Goal(handle, Future(executor=self.executor))
 

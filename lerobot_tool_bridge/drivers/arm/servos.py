@@ -213,6 +213,10 @@ class Servos:
             bus.write(id, reg.TORQUE_ENABLE, 1)
         return held
 
+    def all_hold(self) -> bool:
+        """Whether torque is on in all servos."""
+        return all(self.bus.sync_read_register(self._ids, reg.TORQUE_ENABLE).values())
+
     def torque_off(self) -> None:
         """Lets all joints hang loose; tries all of them before it complains."""
         missing = []
