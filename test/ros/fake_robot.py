@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import rclpy
 from control_msgs.action import FollowJointTrajectory, GripperCommand, ParallelGripperCommand
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-ARM = tuple(f"joint_{i}" for i in range(1, 7))
-GRIPPER = "finger_joint"
-HEAD = ("head_pan", "head_tilt")
+from lerobot_tool_bridge.robot import Robot
+
+ROBOT = Path(__file__).parent / "robot.yaml"
+
+
+@dataclass
+class _Run:
+    handle: Any
+    end: Future
+    due: float
+    target: dict[str, float]
+    behaviour: str
 
 
 class Server:
@@ -26,6 +39,7 @@ class Server:
             (hangs, accepts a cancel and does not end either); ``refuse`` (hangs and refuses
             to be cancelled); ``silent`` (does not answer a goal).
         goals: Every goal that was accepted.
+        asked: Whether any goal came.
         cancels: When each was asked to cancel (``time.monotonic``).
         result: Overrides fields of the result.
     """
@@ -34,8 +48,9 @@ class Server:
         self.behaviour = "succeed"
         self.goals: list[Any] = []
         self.cancels: list[float] = []
+        self.asked = False
         self.result: dict[str, Any] = {}
-        self.running: list[tuple[Any, Future, float, dict[str, float]]] = []
+        self.running: list[_Run] = []
         self._robot = robot
         self._kind = kind
         self.server = ActionServer(
@@ -45,11 +60,13 @@ class Server:
             execute_callback=self._execute,
             goal_callback=self._goal,
             cancel_callback=self._cancel,
+            callback_group=ReentrantCallbackGroup(),  # a silent one must not hold the node up
         )
 
     async def _goal(self, request: Any) -> GoalResponse:
+        self.asked = True
         while self.behaviour == "silent":
-            await Future()
+            await _later()
         return GoalResponse.REJECT if self.behaviour == "reject" else GoalResponse.ACCEPT
 
     def _cancel(self, handle: Any) -> CancelResponse:
@@ -60,11 +77,11 @@ class Server:
         self.goals.append(handle.request)
         target, duration = self._robot.target(handle.request)
         start = {name: self._robot.positions[name] for name in target}
-        begin, end = time.monotonic(), Future()
-        self.running.append((handle, end, begin + duration, target))
+        run = _Run(handle, Future(), time.monotonic() + duration, target, self.behaviour)
+        self.running.append(run)
         half = {n: (start[n] + target[n]) / 2 for n in target}
         self._robot.positions.update(half)
-        await end
+        await run.end
         result = self._kind.Result()
         for name, value in self.result.items():
             setattr(result, name, value)
@@ -72,19 +89,30 @@ class Server:
 
     def step(self) -> None:
         """Ends what has to end by now."""
-        for item in list(self.running):
-            handle, end, due, target = item
-            if handle.is_cancel_requested and self.behaviour != "deaf":
-                handle.canceled()
-            elif time.monotonic() < due or self.behaviour in ("hang", "deaf", "refuse"):
+        for run in list(self.running):
+            if run.handle.is_cancel_requested and run.behaviour != "deaf":
+                run.handle.canceled()
+            elif time.monotonic() < run.due or run.behaviour in ("hang", "deaf", "refuse"):
                 continue
-            elif self.behaviour == "abort":
-                handle.abort()
+            elif run.behaviour == "abort":
+                run.handle.abort()
             else:
-                self._robot.positions.update(target)
-                handle.succeed()
-            self.running.remove(item)
-            end.set_result(None)
+                self._robot.positions.update(run.target)
+                run.handle.succeed()
+            self.running.remove(run)
+            run.end.set_result(None)
+
+    def release(self) -> None:
+        """Ends all goals that hang."""
+        for run in self.running:
+            run.behaviour = "succeed"
+
+
+class _later:
+    """Lets the executor look again when it wakes the next time."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
 
 
 class FakeRobot:
@@ -92,25 +120,38 @@ class FakeRobot:
 
     Args:
         node: Spun by somebody else.
-        parallel: Whether the gripper takes ParallelGripperCommand.
+        robot: Its names; None for ``robot.yaml``.
+        measured: Whether it publishes joint states.
+
+    Attributes:
+        positions: Where the joints are.
+        efforts: What they carry.
+        told: The positions that were published last.
     """
 
-    def __init__(self, node: Node, parallel: bool = False) -> None:
+    def __init__(self, node: Node, robot: Robot | None = None, measured: bool = True) -> None:
         self.node = node
-        self.positions = dict.fromkeys((*ARM, GRIPPER, *HEAD), 0.0)
-        self.positions[GRIPPER] = 0.04
+        self.robot = robot = robot or Robot.load(str(ROBOT))
+        assert robot.arm is not None
+        assert robot.gripper is not None
+        head = robot.gimbal.joints if robot.gimbal is not None else ()
+        self.finger = robot.gripper.joint
+        self.positions = dict.fromkeys((*robot.arm.joints, self.finger, *head), 0.0)
+        self.positions[self.finger] = robot.gripper.open
         self.efforts = dict.fromkeys(self.positions, 0.0)
-        self.measured = True
+        self.told: dict[str, float] = {}
+        self.measured = measured
         self._states = node.create_publisher(JointState, "joint_states", 10)
-        trajectory = "follow_joint_trajectory"
-        self.arm = Server(self, FollowJointTrajectory, f"arm_controller/{trajectory}")
-        self.head = Server(self, FollowJointTrajectory, f"gimbal_controller/{trajectory}")
+        self.arm = Server(self, FollowJointTrajectory, robot.arm.action)
+        parallel = robot.gripper.type == "parallel_gripper_command"
         kind = ParallelGripperCommand if parallel else GripperCommand
-        self.gripper = Server(self, kind, "gripper_controller/gripper_cmd")
-        self._timers = [
-            node.create_timer(0.02, self._publish),
-            node.create_timer(0.005, self._step),
-        ]
+        self.gripper = Server(self, kind, robot.gripper.action)
+        self.servers = [self.arm, self.gripper]
+        if robot.gimbal is not None:
+            self.head = Server(self, FollowJointTrajectory, robot.gimbal.action)
+            self.servers.append(self.head)
+        node.create_timer(0.02, self._publish)
+        node.create_timer(0.005, self._step)
 
     def target(self, request: Any) -> tuple[dict[str, float], float]:
         """Where a goal wants which joints, and how long it may take."""
@@ -120,16 +161,8 @@ class FakeRobot:
             duration = last.time_from_start.sec + last.time_from_start.nanosec * 1e-9
             return dict(zip(names, last.positions, strict=True)), duration
         if isinstance(request.command, JointState):
-            return {GRIPPER: request.command.position[0]}, 0.05
-        return {GRIPPER: request.command.position}, 0.05
-
-    def close(self) -> None:
-        """Takes it off the node."""
-        for timer in self._timers:
-            self.node.destroy_timer(timer)
-        for server in (self.arm, self.head, self.gripper):
-            server.server.destroy()
-        self.node.destroy_publisher(self._states)
+            return {self.finger: request.command.position[0]}, 0.05
+        return {self.finger: request.command.position}, 0.05
 
     def _publish(self) -> None:
         if self.measured:
@@ -138,18 +171,21 @@ class FakeRobot:
             message.position = list(self.positions.values())
             message.effort = list(self.efforts.values())
             self._states.publish(message)
+            self.told = dict(self.positions)
 
     def _step(self) -> None:
-        for server in (self.arm, self.head, self.gripper):
+        for server in self.servers:
             server.step()
 
 
 def main() -> None:
-    """Runs it as a process, with ``behaviour`` for the arm."""
+    """Runs it as a process; parameters ``behaviour`` (of all servers) and ``measured``."""
     rclpy.init()
     node = Node("fake_robot")
-    robot = FakeRobot(node)
-    robot.arm.behaviour = node.declare_parameter("behaviour", "succeed").value
+    robot = FakeRobot(node, measured=node.declare_parameter("measured", True).value)
+    behaviour = node.declare_parameter("behaviour", "succeed").value
+    for server in robot.servers:
+        server.behaviour = behaviour
     print("ready", flush=True)
     rclpy.spin(node)
 
