@@ -1,0 +1,65 @@
+"""A tool that runs one action, against the same goal from a plain action client, in turn."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from builtin_interfaces.msg import Duration
+from control_msgs.action import FollowJointTrajectory
+from rclpy.action import ActionClient
+from trajectory_msgs.msg import JointTrajectoryPoint
+
+from bench.common import World, summary, world
+
+ROUNDS = 300
+
+
+class Plain:
+    """A standing action client, as somebody would write it."""
+
+    def __init__(self, w: World) -> None:
+        self._world = w
+        name = "gimbal_controller/follow_joint_trajectory"
+        self._client = ActionClient(w.node, FollowJointTrajectory, name)
+        w.until(self._client.server_is_ready)
+
+    def timed(self, tilt: float) -> float:
+        goal = FollowJointTrajectory.Goal()
+        goal.trajectory.joint_names = ["gimbal_pan", "gimbal_tilt"]
+        point = JointTrajectoryPoint(positions=[2.356, tilt], time_from_start=Duration())
+        goal.trajectory.points.append(point)
+        start = time.perf_counter()
+        accepted = self._client.send_goal_async(goal)
+        self._world.until(accepted.done)
+        ended = accepted.result().get_result_async()
+        self._world.until(ended.done)
+        return time.perf_counter() - start
+
+
+def measure() -> dict[str, Any]:
+    with world() as w:
+        w.module("action_server")
+        w.bridge()
+        plain_client = Plain(w)
+        plain, ours = [], []
+        for i in range(ROUNDS + 20):
+            tilt = 2.0 + 0.001 * i
+            a = plain_client.timed(tilt)
+            b = w.timed_call("bench_action", {"value": tilt})
+            if i >= 20:
+                plain.append(a)
+                ours.append(b)
+        p, o = summary(plain), summary(ours)
+        both = {"bridge": o, "plain": p}
+        return {
+            "action / plain client, ratio of medians": {
+                "value": round(o["median_ms"] / p["median_ms"], 2),
+                "at_most": 1.25,
+                **both,
+            },
+            "action / plain client, ratio of p99": {
+                "value": round(o["p99_ms"] / p["p99_ms"], 2),
+                "at_most": 2.0,
+            },
+        }
