@@ -14,7 +14,7 @@ from typing import Any
 PATH = "/stream"
 
 _BOUNDARY = "frame"
-_SEND_BUFFER = 32 * 1024
+_SEND_BUFFER = 256 * 1024  # less slows the loopback down, more keeps old frames for slow readers
 _log = logging.getLogger(__name__)
 
 
