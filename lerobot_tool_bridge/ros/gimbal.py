@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+from lerobot_tool_bridge.core.errors import ToolFailure
 from lerobot_tool_bridge.ports import Waypoint
 from lerobot_tool_bridge.robot import Gimbal
 from lerobot_tool_bridge.ros.action import Action
@@ -42,9 +43,13 @@ class RosGimbal:
 
     async def positions(self) -> tuple[float, float]:
         """See ``GimbalPort``."""
-        told = self._states.age(self._gimbal.joints) <= FRESH
-        if self._commanded is not None and not self.measures and not told:
-            return self._commanded
+        if not self.measures and self._states.age(self._gimbal.joints) > FRESH:
+            if self._commanded is not None:
+                return self._commanded
+            # waiting would not help: such a driver tells nothing before its first move
+            raise ToolFailure(
+                "unavailable", "Where the head looks is known only after its first move."
+            )
         pan, tilt = await self._states.read(self._gimbal.joints)
         return pan.position, tilt.position
 
