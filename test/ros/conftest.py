@@ -23,7 +23,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             spawn,
             server_timeout=1.0,
             cancel_limit=0.5,
-            max_age=0.0,
+            rate_limit=0.0,
             output_dir=str(folder / "observations"),
         )
         yield World(ros, spawn, bridge, robot)
