@@ -20,6 +20,7 @@ from typing import Any
 from lerobot_tool_bridge import share
 from lerobot_tool_bridge.core.errors import LoadError
 from lerobot_tool_bridge.robot import Robot
+from lerobot_tool_bridge.sim.scene import Scene
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 OFF = "off"
@@ -271,6 +272,8 @@ class Bringup:
             value = getattr(self, name)
             if value and not Path(_file(value)).exists():
                 raise LoadError("bad_option", f"{name}: there is no {value}.")
+        if self.sim and self.scene:
+            Scene.load(self.scene)
         if self.rviz not in ("true", "false"):
             raise LoadError("bad_option", f"rviz is {self.rviz!r}; it should be true or false.")
         if self.rviz == "true" and not package_prefix("rviz2"):

@@ -93,6 +93,7 @@ def test_files_become_absolute(robot_file, tmp_path, monkeypatch):
     ("options", "hint"),
     [
         ({"robot": "so102"}, "Known robots: .*so101"),
+        ({"scene": "moon"}, "Known scenes: cubes"),
         ({"namespace": "1st"}, "starts with a letter"),
         ({"namespace": "my-arm"}, "letters, digits and underscores"),
         ({"log_level": "loud"}, "debug, info"),

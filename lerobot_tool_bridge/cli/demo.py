@@ -25,7 +25,7 @@ from lerobot_tool_bridge.bringup import Bringup, NodeSpec, free_port
 from lerobot_tool_bridge.core.errors import LoadError
 from lerobot_tool_bridge.policy.script import Check, Script
 
-_LIMIT = 300.0
+_LIMIT = 180.0
 """Seconds after which the demo gives up."""
 _SETTLE = 10.0
 """Seconds that things may take to come to rest where they should be."""

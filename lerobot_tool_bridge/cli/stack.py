@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -80,7 +81,8 @@ class Processes:
     def _read(self, name: str, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._echo(name, line.decode(errors="replace").rstrip())
+            with contextlib.suppress(OSError):  # nobody reads us; the child must not block
+                self._echo(name, line.decode(errors="replace").rstrip())
 
     @property
     def running(self) -> list[str]:

@@ -18,7 +18,7 @@ from lerobot_tool_bridge.bringup import Bringup, NodeSpec, free_port
 from lerobot_tool_bridge.core.errors import LoadError
 
 _REMIND = 15.0
-"""Seconds after which what is not ready is named, again and again."""
+"""Seconds after which what is not ready is named; again when that changes."""
 
 
 class _Stopped(Exception):
@@ -91,17 +91,19 @@ def _run(nodes: list[NodeSpec], sim: bool) -> int:
             _say(f"{name} ended by itself ({end}); the others go on.")
 
     with Signals() as signals:
-        begin = last = time.monotonic()
+        begin = time.monotonic()
+        said = ""
         stack = Stack(nodes, processes)
 
         def while_waiting() -> None:
-            nonlocal last
+            nonlocal said
             report()
             if signals.stop.is_set() or not processes.running:
                 raise _Stopped
-            if time.monotonic() - last > _REMIND:
-                last = time.monotonic()
-                _say(f"Not ready yet: {', '.join(stack.waiting_for())}.")
+            missing = ", ".join(stack.waiting_for())
+            if time.monotonic() - begin > _REMIND and missing != said:
+                said = missing
+                _say(f"Still waiting for {missing}. The lines above say why.")
 
         try:
             stack.start(while_waiting)
