@@ -11,7 +11,11 @@ import yaml
 from lerobot_tool_bridge import bringup, share
 from lerobot_tool_bridge.bringup import Bringup, NodeSpec
 from lerobot_tool_bridge.core.errors import LoadError
+from lerobot_tool_bridge.core.registry import Registry
+from lerobot_tool_bridge.core.toolsfile import load_tools_file
 from lerobot_tool_bridge.policy.script import Script
+from lerobot_tool_bridge.ports import Ports
+from lerobot_tool_bridge.robot import Robot
 from lerobot_tool_bridge.sim.scene import Scene
 
 
@@ -162,3 +166,14 @@ def test_example_fits_the_scene():
     assert (grab["x"], grab["y"], grab["z"]) == scene[check.object].position
     assert (place["x"], place["y"], place["z"]) == check.position
     assert check.within <= 0.02
+
+
+def test_example_tools_file_fits_the_default_robot(caplog):
+    """Every key is one that a tool takes, and no limit is wider than the robot's."""
+    ports = Ports(robot=Robot.load("so101"))
+    settings = load_tools_file(share.path("config", "tools.yaml"))
+    registry = Registry.load(ports, settings)
+    offered = {s["function"]["name"]: s["function"]["parameters"] for s in registry.schemas()}
+    assert settings.keys() <= offered.keys()
+    assert offered["gimbal_control"]["properties"]["pan"]["maximum"] == 225
+    assert not [r for r in caplog.records if "tools" in r.message and r.levelname != "INFO"]
