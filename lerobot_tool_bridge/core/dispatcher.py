@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from lerobot_tool_bridge.core import show
@@ -21,7 +21,7 @@ from lerobot_tool_bridge.core.audit import AuditLog
 from lerobot_tool_bridge.core.decode import decode
 from lerobot_tool_bridge.core.errors import CallError, Rejection, ToolFailure, UnreadableMessage
 from lerobot_tool_bridge.core.gate import Gate, Judgement, Limits, Verdict
-from lerobot_tool_bridge.core.lanes import Lanes, Ticket
+from lerobot_tool_bridge.core.lanes import Lanes, Slots, Ticket
 from lerobot_tool_bridge.core.messages import (
     CANCELLED,
     FAILED,
@@ -34,6 +34,7 @@ from lerobot_tool_bridge.core.messages import (
     result_message,
 )
 from lerobot_tool_bridge.core.registry import STOP, Registry
+from lerobot_tool_bridge.core.statistics import Statistics
 from lerobot_tool_bridge.core.tool import CallContext, Outcome
 
 MAX_CONTENT = 64 * 1024
@@ -57,19 +58,6 @@ class Running:
     since: float
 
 
-@dataclass(slots=True)
-class Statistics:
-    """Counts of one tool."""
-
-    calls: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    rejected: int = 0
-    cancelled: int = 0
-    timeout: int = 0
-    total_s: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Ending:
     """Why a call is being ended: what its answer will be."""
@@ -84,6 +72,7 @@ class _Job:
     call: ValidCall
     came: float
     ticket: Ticket | None = None
+    slots: Slots | None = None
     task: asyncio.Task[None] | None = None
     entered: bool = False
     began: float = 0.0
@@ -129,6 +118,7 @@ class Dispatcher:
         self._audit = audit
         self._clock = clock
         self._lanes = Lanes()
+        self._slots: dict[str, Slots] = {}
         self._jobs: dict[_Job, None] = {}
         self._hooks: list[StopHook] = []
         self._background: set[asyncio.Task[Any]] = set()
@@ -166,7 +156,7 @@ class Dispatcher:
 
     def statistics_dict(self) -> dict[str, dict[str, Any]]:
         """The same as plain values."""
-        return {name: asdict(s) for name, s in self._statistics.items()}
+        return {name: s.as_dict() for name, s in self._statistics.items()}
 
     def add_stop_hook(self, hook: StopHook) -> None:
         """Adds what ``stop`` does beside ending calls: ports end all motion, whoever began it.
@@ -261,10 +251,25 @@ class Dispatcher:
     def _queue(self, call: ValidCall) -> None:
         job = _Job(call, time.monotonic())
         self._jobs[job] = None
-        job.ticket = self._lanes.ticket(
-            call.entry.resources, lambda: self._run_job(job, self._run)
-        )
+        job.ticket = self._lanes.ticket(call.entry.resources, lambda: self._enter(job))
         job.ticket.enter()
+
+    def _enter(self, job: _Job) -> None:
+        """Begins a call whose turn it is, or lets it wait for those of the same tool."""
+        entry = job.call.entry
+        if not entry.max_concurrent:
+            self._run_job(job, self._run)
+            return
+        slots = self._slots.setdefault(entry.name, Slots(entry.max_concurrent))
+
+        def begin() -> bool:
+            if job.answered:
+                return False
+            job.slots = slots
+            self._run_job(job, self._run)
+            return True
+
+        slots.enter(begin)
 
     def _run_job(self, job: _Job, run: Callable[..., Any], *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -279,6 +284,10 @@ class Dispatcher:
         call = job.call
         tool = call.entry.tool
         assert tool is not None
+        cache = call.entry.cache
+        if cache is not None and (known := cache.get(call.arguments)) is not None:
+            self._answer(job, SUCCEEDED, "", known.content, known.artifacts, cached=True)
+            return
 
         def feedback(detail: str) -> None:
             if not job.answered:
@@ -306,6 +315,8 @@ class Dispatcher:
             )
         else:
             content, artifacts = _content(outcome)
+            if cache is not None:
+                cache.put(call.arguments, Outcome(content, artifacts))
             self._answer(job, SUCCEEDED, "", content, artifacts)
 
     async def _run_stop(self, job: _Job, halt: asyncio.Future[str]) -> None:
@@ -391,6 +402,7 @@ class Dispatcher:
         content: str,
         artifacts: tuple[str, ...] = (),
         detail: str = "",
+        cached: bool = False,
     ) -> None:
         call = job.call
         if job.answered:
@@ -402,13 +414,17 @@ class Dispatcher:
         for timer in (job.deadline, job.grace):
             if timer is not None:
                 timer.cancel()
-        duration = time.monotonic() - job.began if job.began else 0.0
+        duration = time.monotonic() - job.began if job.began else None
+        self._count(call.entry.name, status, duration, cached)
         self._finish(call.id, call.entry.name, status, code, content, detail, duration, artifacts)
         for waiter in job.waiters:
             if not waiter.done():
                 waiter.set_result(None)
         # what refers to each other is taken apart, so that no garbage collection is needed
         ticket, job.ticket, job.task, job.deadline, job.grace = job.ticket, None, None, None, None
+        slots, job.slots = job.slots, None
+        if slots is not None:
+            slots.leave()
         if ticket is not None and job.began:
             ticket.release()
 
@@ -417,7 +433,12 @@ class Dispatcher:
         assert refusal is not None
         status = CANCELLED if refusal.code == "preempted" else REJECTED
         content = failure_content(refusal.code, refusal.message)
+        self._count(call.name, status, None)
         self._finish(call.id, call.name, status, refusal.code, content, refusal.message)
+
+    def _count(self, name: str, status: str, seconds: float | None, cached: bool = False) -> None:
+        known = name if self.registry.knows(name) else ""
+        self._statistics.setdefault(known, Statistics()).add(status, seconds, cached)
 
     def _finish(
         self,
@@ -427,15 +448,10 @@ class Dispatcher:
         code: str,
         content: str,
         detail: str,
-        duration: float = 0.0,
+        duration: float | None = None,
         artifacts: tuple[str, ...] = (),
     ) -> None:
         content = clean(content, MAX_CONTENT)
-        known = name if self.registry.knows(name) else ""
-        counts = self._statistics.setdefault(known, Statistics())
-        counts.calls += 1
-        setattr(counts, status, getattr(counts, status) + 1)
-        counts.total_s += duration
         self._call_out(self._on_result, result_message(call_id, name, content))
         self._event(
             "finished",
@@ -444,7 +460,7 @@ class Dispatcher:
             status=status,
             code=code,
             detail=clean(detail, 2000),
-            duration_s=round(duration, 4),
+            duration_s=round(duration or 0.0, 4),
             artifacts=artifacts,
             extra={"content": content},
         )

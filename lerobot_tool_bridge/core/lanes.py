@@ -1,7 +1,11 @@
-"""Calls that share a resource run one after the other; all others run side by side."""
+"""Calls that share a resource run one after the other; all others run side by side.
+
+``Slots`` is for tools that limit how many of their calls run at once.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 
@@ -69,3 +73,26 @@ class Lanes:
         for resource in ticket.resources:
             if self._last.get(resource) is ticket:
                 del self._last[resource]
+
+
+class Slots:
+    """At most so many at once; the others begin in the order in which they came."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting: deque[Callable[[], bool]] = deque()
+
+    def enter(self, begin: Callable[[], bool]) -> None:
+        """Begins now or later; ``begin`` says whether it did, or was given up meanwhile."""
+        self._waiting.append(begin)
+        self._next()
+
+    def leave(self) -> None:
+        """Lets the next one in. To be called once for each that began."""
+        self._free += 1
+        self._next()
+
+    def _next(self) -> None:
+        while self._free and self._waiting:
+            if self._waiting.popleft()():
+                self._free -= 1

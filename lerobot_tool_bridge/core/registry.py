@@ -10,11 +10,15 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lerobot_tool_bridge.core import show
+from lerobot_tool_bridge.core.adapt import adapt
+from lerobot_tool_bridge.core.cache import ResultCache
 from lerobot_tool_bridge.core.catalog import Catalogue, Declared, check_name
 from lerobot_tool_bridge.core.errors import LoadError, Rejection
+from lerobot_tool_bridge.core.folder import load_folder
 from lerobot_tool_bridge.core.messages import ToolCall, ValidCall
 from lerobot_tool_bridge.core.schema import Schema, narrow, resolve
 from lerobot_tool_bridge.core.tool import Tool
@@ -36,6 +40,8 @@ class Entry:
         tool: What runs; None for a tool that is only declared.
         timeout: Seconds that a call may run.
         max_per_second: Calls; 0 for no limit of its own.
+        max_concurrent: Calls at once; 0 for no limit.
+        cache: Of a pure tool.
         missing: Why ``tool`` is None.
     """
 
@@ -47,6 +53,8 @@ class Entry:
     resources: frozenset[str]
     timeout: float
     max_per_second: float = 0.0
+    max_concurrent: int = 0
+    cache: ResultCache | None = None
     missing: str = ""
 
 
@@ -81,7 +89,8 @@ class Registry:
         settings: Mapping[str, Any] | None = None,
         catalogue: Catalogue | None = None,
         *,
-        tools: Sequence[str | type[Tool]] | None = None,
+        tools: Iterable[Any] | None = None,
+        folder: str | Path | None = None,
         offline: bool = False,
     ) -> Registry:
         """Builds the tools that a robot can have.
@@ -90,13 +99,15 @@ class Registry:
             ports: What the robot offers; tools that need more are left out.
             settings: ``load_tools_file``, or plain mappings of the same keys, by tool.
             catalogue: Which tools to offer; None offers all there are.
-            tools: Classes or ``module:Class``, in place of the built-in ones and entry points.
+            tools: In place of the built-in ones and entry points: whatever ``adapt`` knows, or
+                ``module:name`` of such.
+            folder: Python files whose tools are added.
             offline: See the class.
 
         Raises:
             LoadError: The tools file sets something that can't be.
         """
-        return _Loader(ports, settings or {}, tools, offline).load(catalogue)
+        return _Loader(ports, settings or {}, tools, folder, offline).load(catalogue)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._offered.values())
@@ -169,7 +180,8 @@ class _Loader:
         self,
         ports: Ports,
         settings: Mapping[str, Any],
-        tools: Sequence[str | type[Tool]] | None,
+        tools: Iterable[Any] | None,
+        folder: str | Path | None,
         offline: bool,
     ) -> None:
         self._ports = ports
@@ -179,7 +191,7 @@ class _Loader:
         }
         self._offline = offline
         self._problems: list[LoadError] = []
-        self._classes = self._find(tools)
+        self._classes = self._find(tools, folder)
 
     def load(self, catalogue: Catalogue | None) -> Registry:
         self._report_unknown(catalogue)
@@ -246,6 +258,13 @@ class _Loader:
             parameters = narrow(parameters, {"properties": limits})
         if tool is not None:
             self._report_settings(name, tool, [k for k in settings.own if k not in limits])
+        pure = tool is not None and tool.pure
+        if tool is not None and pure and (tool.motion or tool.needs or tool.resources):
+            raise LoadError(
+                "bad_tool",
+                "it says that it is pure, but it moves something or uses a part of the robot; "
+                "its results can't be kept",
+            )
         return Entry(
             name=name,
             description=description or (tool.description if tool is not None else ""),
@@ -256,6 +275,8 @@ class _Loader:
             resources=tool.resources if tool is not None else frozenset(),
             timeout=settings.timeout or (tool.timeout if tool is not None else Tool.timeout),
             max_per_second=settings.max_per_second or 0.0,
+            max_concurrent=settings.max_concurrent or (tool.max_concurrent if tool else 0),
+            cache=ResultCache() if pure else None,
             missing=missing
             or f"{name} is declared by the catalogue, but nothing on this robot implements it. "
             "Do without it.",
@@ -273,26 +294,28 @@ class _Loader:
             self._skip(LoadError("tool_error", f"{kind.name} can't be made: {error}"))
             return None, "This tool is out of order on this robot. Do without it."
 
-    def _find(self, tools: Sequence[str | type[Tool]] | None) -> dict[str, type[Tool]]:
+    def _find(
+        self, tools: Iterable[Any] | None, folder: str | Path | None
+    ) -> dict[str, type[Tool]]:
         """The classes by tool name; a broken one is reported and skipped."""
         found: dict[str, type[Tool]] = {}
-        for source, get in self._sources(tools):
+        for source, get in self._sources(tools, folder):
             try:
-                kind = get()
-                if not (isinstance(kind, type) and issubclass(kind, Tool)):
-                    raise LoadError("bad_tool", "it is no subclass of Tool")
+                kind = adapt(get())
                 check_name(kind.name)
                 if kind.name in found:
                     raise LoadError("tool_name", f"there is a tool {kind.name} already")
                 found[kind.name] = kind
             except LoadError as error:
                 self._skip(LoadError(error.code, f"{source} is skipped: {error.message}"))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 _log.debug("%s", source, exc_info=True)
                 self._skip(LoadError("bad_tool", f"{source} can't be loaded: {error!r}"))
         return found
 
-    def _sources(self, tools: Sequence[str | type[Tool]] | None) -> Iterator[tuple[str, Any]]:
+    def _sources(
+        self, tools: Iterable[Any] | None, folder: str | Path | None
+    ) -> Iterator[tuple[str, Any]]:
         if tools is None:
             from lerobot_tool_bridge.tools import BUILTIN
 
@@ -304,9 +327,15 @@ class _Loader:
             if isinstance(tool, str):
                 yield tool, lambda path=tool: _import(path)
             else:
-                yield tool.__qualname__, lambda kind=tool: kind
+                yield getattr(tool, "__qualname__", repr(tool)), lambda kind=tool: kind
         for point in points:
             yield f"the plugin {point.value}", point.load
+        if folder is not None:
+            found, problems = load_folder(folder)
+            for problem in problems:
+                self._skip(problem)
+            for source, thing in found:
+                yield source, lambda kind=thing: kind
 
     def _report_unknown(self, catalogue: Catalogue | None) -> None:
         declared = catalogue.tools if catalogue is not None else ()
@@ -318,6 +347,8 @@ class _Loader:
                 _log.warning("The tools file sets %s, which is no tool here.%s", name, hint)
 
     def _report_settings(self, name: str, tool: Tool, keys: Sequence[str]) -> None:
+        if tool.any_settings:
+            return
         known = setting_names(type(tool))
         for key in keys:
             if key not in known:

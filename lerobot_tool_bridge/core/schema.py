@@ -26,6 +26,7 @@ _NAMED = ("dependentSchemas", "patternProperties", "properties")
 _COMBINE = ("allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 _NOTES = ("title", "description", "default", "examples", "deprecated", "x-unit")
 _OWN = ("x-unit", "x-form")
+_VALUES = ("enum", "const", "default", "examples")
 _DROPPED = ("$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment")
 _TIGHTER: dict[str, Callable[[Any, Any], Any]] = {
     "minimum": max,
@@ -58,6 +59,7 @@ _KINDS = {
 class Schema:
     """The parameters of one tool, compiled.
 
+    ``nullable: true`` (OpenAPI's word, which schemas made from Python functions use) allows null.
     Every ``$ref`` is replaced by what it points to, so nothing is ever fetched and no schema can
     run in circles. Unknown arguments are refused unless the schema allows them by name of
     ``additionalProperties``. Patterns match the whole string. A boolean is no number.
@@ -93,9 +95,9 @@ class Schema:
         self._whole = [
             name
             for name, part in full["properties"].items()
-            if isinstance(part, dict) and part.get("type") == "integer"
+            if isinstance(part, dict) and _only_whole(part.get("type"))
         ]
-        self._validator = _Validator(full)
+        self._validator = _Validator(_with_null(full))
         self.parameters: dict[str, Any] = _without_own_keywords(full)
 
     def validate(self, arguments: dict[str, Any] | None, padded: bool = False) -> dict[str, Any]:
@@ -263,6 +265,39 @@ def _close(schema: dict[str, Any]) -> None:
     for part in schema.get("properties", {}).values():
         if isinstance(part, dict) and isinstance(part.get("properties"), dict):
             _close(part)
+
+
+def _only_whole(kinds: Any) -> bool:
+    return kinds == "integer" or (
+        isinstance(kinds, list) and "integer" in kinds and "number" not in kinds
+    )
+
+
+def _with_null(node: Any) -> Any:
+    """A schema in which ``nullable`` is said in JSON schema's own words."""
+    if isinstance(node, list):
+        return [_with_null(v) for v in node]
+    if not isinstance(node, dict):
+        return node
+    out: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in _NAMED and isinstance(value, dict):
+            out[key] = {n: _with_null(v) for n, v in value.items()}
+        else:
+            out[key] = value if key in _VALUES else _with_null(value)
+    if node.get("nullable") is not True:
+        return out
+    if "type" in out:
+        kinds = out["type"] if isinstance(out["type"], list) else [out["type"]]
+        out["type"] = [*kinds, *(["null"] if "null" not in kinds else [])]
+    if "enum" in out:
+        out["enum"] = [*out["enum"], *([None] if None not in out["enum"] else [])]
+    for key in ("anyOf", "oneOf"):
+        if key in out:
+            out[key] = [*out[key], {"type": "null"}]
+    if any(k in out for k in ("allOf", "not", "if", "const")):
+        out = {"anyOf": [{"type": "null"}, out]}
+    return out
 
 
 def _without_own_keywords(node: Any) -> Any:

@@ -51,6 +51,10 @@ class Tool(ABC):
         resources: Calls that share a resource run one after the other, in order.
         motion: True for what moves the robot: refused while stopped, cancelled by ``stop``.
         timeout: Seconds that a call may take, unless the tools file says otherwise.
+        max_concurrent: Calls of it at once; the others wait. 0 for no limit.
+        pure: True where the same arguments always give the same result and nothing else happens:
+            then results are kept and given again. Never for what has to do with a device.
+        any_settings: Every key of the tools file is a setting of this tool.
     """
 
     name: ClassVar[str]
@@ -58,6 +62,9 @@ class Tool(ABC):
     resources: ClassVar[frozenset[str]] = frozenset()
     motion: ClassVar[bool] = False
     timeout: float = 30.0
+    max_concurrent: int = 0
+    pure: ClassVar[bool] = False
+    any_settings: ClassVar[bool] = False
 
     def __init__(self, ports: Ports, settings: Mapping[str, Any] | None = None) -> None:
         self.ports = ports

@@ -9,6 +9,7 @@
           description: Pick up a small object from the table.   # in place of the tool's own
           timeout: 40.0          # seconds
           max_per_second: 2.0    # calls of this tool
+          max_concurrent: 1      # calls of this tool at once; the others wait
           z: {minimum: 0.02}     # an argument's name: JSON-schema keywords that narrow it
           custom: value          # anything else is a setting of the tool itself
 """
@@ -37,6 +38,7 @@ class ToolSettings:
         description: In place of the tool's own; empty keeps it.
         timeout: Seconds; None keeps the tool's own.
         max_per_second: Calls; None sets no limit for this tool alone.
+        max_concurrent: Calls at once; None keeps the tool's own.
         own: Everything else: limits of arguments and settings of the tool.
     """
 
@@ -44,6 +46,7 @@ class ToolSettings:
     description: str = ""
     timeout: float | None = None
     max_per_second: float | None = None
+    max_concurrent: int | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -69,6 +72,7 @@ class ToolSettings:
             description,
             _positive(name, "timeout", own.pop("timeout", None), MAX_TIMEOUT),
             _positive(name, "max_per_second", own.pop("max_per_second", None), 1e6),
+            _whole(name, "max_concurrent", own.pop("max_concurrent", None)),
             {str(k): v for k, v in own.items()},
         )
 
@@ -110,6 +114,14 @@ def load_tools_file(path: str | Path) -> dict[str, ToolSettings]:
         return {str(n): ToolSettings.parse(str(n), v) for n, v in (tools or {}).items()}
     except LoadError as error:
         raise LoadError("bad_file", f"{file}: {error.message}") from None
+
+
+def _whole(name: str, key: str, value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise LoadError(
+        "bad_file", f"{name}.{key} is {show.value(value)}; it should be a whole number above 0."
+    )
 
 
 def _positive(name: str, key: str, value: Any, highest: float) -> float | None:

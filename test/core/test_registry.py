@@ -202,7 +202,7 @@ def test_a_broken_tool_is_reported_and_skipped(monkeypatch):
         "no_such_package",
         "broken can't be made",
         "bad_schema has no",
-        "no subclass of Tool",
+        "neither a subclass of Tool",
         "there is a tool say already",
     ):
         assert words in text
