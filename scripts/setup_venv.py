@@ -99,7 +99,7 @@ def step(venv: Path, name: str, doing: str, action, python: Path) -> None:
     inputs = {
         "ros": ["requirements/ros-kilted.txt", "requirements/interfaces.txt"],
         "interfaces": ["interfaces/control_msgs", "requirements/interfaces.txt"],
-        "package": ["setup.py", "setup.cfg", "package.xml"],
+        "package": ["setup.py", "setup.cfg", "package.xml", "launch"],
     }[name]
     digest = hashlib.sha256((Path(__file__).read_text() + EXTRAS).encode())
     for entry in inputs:
@@ -176,8 +176,11 @@ def install_package(venv: Path, python: Path) -> None:
     for folder in (share, programs):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    for name in ("package.xml", "launch", "config", "examples"):
+    for name in ("package.xml", "config", "examples"):
         (share / name).symlink_to(ROOT / name)
+    (share / "launch").mkdir()  # ros2 launch does not follow a link to a folder
+    for file in (ROOT / "launch").glob("*.py"):
+        (share / "launch" / file.name).symlink_to(file)
     for line in re.findall(r'f"(\w+) = \{NAME\}', (ROOT / "setup.py").read_text()):
         (programs / line).symlink_to(venv / "bin" / line)
 
