@@ -72,15 +72,16 @@ class VirtualRobot(ManagedNode):
         self._folder: DeviceFolder | None = None
         self._timer: Any = None
         self._interfaces: list[Any] = []
-        check_drawing()
         super().__init__("virtual_robot", PARAMETERS, **kwargs)
+        # what no second try can mend ends the process at once
+        check_drawing()
+        self._robot = Robot.load(self.param("robot"))
+        self._scene = Scene.load(self.param("scene"))
 
     def configure(self) -> None:
-        robot = Robot.load(self.param("robot"))
+        robot = self._robot
         width, height = self.param("camera_width"), self.param("camera_height")
-        self._base_frame = robot.base_frame
-        scene = Scene.load(self.param("scene"))
-        self._physics = physics = sim.Physics(robot, scene, _fovy(robot, width / height))
+        self._physics = physics = sim.Physics(robot, self._scene, _fovy(robot, width / height))
         self._folder = folder = DeviceFolder(Path(self.param("device_dir") or _default_dir()))
         # Interfaces and renderer first: making them holds Python up for longer than a servo may
         # take to answer.
@@ -160,7 +161,7 @@ class VirtualRobot(ManagedNode):
 
     def _publish(self) -> None:
         assert self._physics is not None
-        header = Header(stamp=self.get_clock().now().to_msg(), frame_id=self._base_frame)
+        header = Header(stamp=self.get_clock().now().to_msg(), frame_id=self._robot.base_frame)
         markers = [
             _marker(thing, self._physics.pose(name), header)
             for name, thing in self._physics.objects.items()
