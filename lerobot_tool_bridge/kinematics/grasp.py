@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ _REACH_STEP = 0.005  # metres
 _NAMED = 0.15  # rad: nearer than that to a named pose counts as being there
 _DIP = 0.015  # metres by which a way through the air may dip below the hover distance
 _CLOSE = 0.005  # metres that are not worth going up
+_LEVEL_FROM = 0.1  # metres over the table from which the tool may point level, not to grasp
 
 
 class Unreachable(Rejection):
@@ -88,10 +90,14 @@ class Planner:
         self.grasp = robot.grasp
         self.workspace = workspace or robot.arm.workspace
         self.chain = Chain.of(robot)
-        self.solver = Solver(self.chain)
         self._home = np.array(robot.arm_pose("home"))
         self._named = [np.array(robot.arm_pose(name)) for name in robot.arm.poses_deg]
         self._pitches = _scan([math.radians(p) for p in robot.grasp.pitch_deg])
+
+    @functools.cached_property
+    def solver(self) -> Solver:
+        """Made with the first plan: it takes some time and memory."""
+        return Solver(self.chain)
 
     def center(self, q: npt.ArrayLike, width: float) -> Array:
         """Where the centre of a thing is that the fingers hold, metres.
@@ -105,8 +111,12 @@ class Planner:
         center: Array = pose.position + aside * pose.rotation[..., 1]
         return center
 
-    def check(self, center: npt.ArrayLike) -> None:
+    def check(self, center: npt.ArrayLike, level: bool = False) -> None:
         """Refuses what is outside the workspace.
+
+        Args:
+            center: Of a thing, or the point between the fingers; metres.
+            level: See ``reach``.
 
         Raises:
             Unreachable: Says which limit it breaks, and how far the arm reaches.
@@ -126,7 +136,47 @@ class Planner:
                 f"90° is left, along y), and the arm works from {low:g}° to {high:g}°."
             )
         if not area.radius[0] - 1e-9 <= radius <= area.radius[1] + 1e-9:
-            raise self._too_far(p)
+            raise self._too_far(p, level)
+
+    def pose(
+        self,
+        point: npt.ArrayLike,
+        width: float = 0.0,
+        now: Sequence[float] | None = None,
+        keep: bool = False,
+    ) -> Array:
+        """Finds a pose with a point between the fingers, where nothing is to be grasped.
+
+        The tool points down as it does for grasping; high over the table it may lean until it is
+        level.
+
+        Args:
+            point: Of the tool, or the centre of what it holds; metres.
+            width: Of what it holds, metres.
+            now: Where the arm is; of equal poses the nearer one is taken.
+            keep: See ``plan``.
+
+        Raises:
+            Unreachable: There is none.
+        """
+        self.check(point, level=True)
+        p = np.asarray(point, dtype=float)
+        if p[2] < self.grasp.floor - 1e-9:
+            raise Unreachable(
+                f"{_point(p)} is too low: the fingertips would touch the table. z should be at "
+                f"least {self.grasp.floor:g} m."
+            )
+        start = self._home if now is None else np.asarray(now, dtype=float)
+        pitches = self._leaning(float(p[2]), level=True)
+        if keep:
+            pitches = self._as_held(pitches, start)
+        yaws = self._yaws(p, None, False)
+        for group in (pitches[:1], pitches[1:]):
+            found = self._candidates(p, width / 2, group, yaws, start)
+            if len(found.q):
+                best: Array = found.q[0]
+                return best
+        raise self._too_far(p, level=True)
 
     def plan(
         self,
@@ -159,9 +209,7 @@ class Planner:
         start = self._home if now is None else np.asarray(now, dtype=float)
         pitches = self._pitches
         if keep:
-            steep = -float(self.chain.fk(start).rotation[2, 2])
-            held = math.asin(max(-1.0, min(1.0, steep)))
-            pitches = sorted(pitches, key=lambda pitch: abs(min(pitch, math.pi - pitch) - held))
+            pitches = self._as_held(pitches, start)
         yaws = self._yaws(p, yaw, square)
         plan = self._plan(p, width / 2 + clearance, pitches, yaws, start)
         if plan is not None:
@@ -274,14 +322,23 @@ class Planner:
 
     def _cost(self, q: Array, start: Array, closing: Array) -> Array:
         """Lower is better: a short way, the wrist in the middle, fingers side by side."""
-        span = np.minimum(self.chain.upper - self.chain.lower, math.tau)
-        middle = np.where(
-            np.isfinite(self.chain.lower), (self.chain.lower + self.chain.upper) / 2, 0.0
-        )
-        wrist = np.abs(q[:, -1] - middle[-1]) / span[-1]
+        span = min(float(self.chain.upper[-1] - self.chain.lower[-1]), math.tau)
+        wrist = np.abs(q[:, -1] - self.solver.middle[-1]) / span
         way = np.abs(q - start).max(-1)
         cost: Array = wrist + 0.2 * way + 2.0 * np.abs(closing[:, 2])
         return cost
+
+    def _as_held(self, pitches: list[float], start: Array) -> list[float]:
+        """The pitches, from the one on that the tool has now."""
+        steep = -float(self.chain.fk(start).rotation[2, 2])
+        held = math.asin(max(-1.0, min(1.0, steep)))
+        return sorted(pitches, key=lambda pitch: abs(min(pitch, math.pi - pitch) - held))
+
+    def _leaning(self, height: float, level: bool) -> list[float]:
+        """The pitches that may be used at a height."""
+        if not level or height < _LEVEL_FROM:
+            return self._pitches
+        return list(dict.fromkeys([*self._pitches, *_scan([min(self._pitches), 0.0])]))
 
     def _yaws(self, center: Array, yaw: float | None, square: bool) -> list[float]:
         """Closing directions to try."""
@@ -325,9 +382,9 @@ class Planner:
         height = self.chain.fk(way).position[:, 2]
         return bool(height.min() > self.grasp.hover - _DIP)
 
-    def _too_far(self, p: Array) -> Unreachable:
+    def _too_far(self, p: Array, level: bool = False) -> Unreachable:
         radius = math.hypot(p[0], p[1])
-        reach = self.reach(math.atan2(p[1], p[0]), float(p[2]))
+        reach = self.reach(math.atan2(p[1], p[0]), float(p[2]), level)
         text = f"{_point(p)} is out of reach: it is {radius:.2f} m from the z axis."
         if reach is None:
             return Unreachable(
@@ -345,13 +402,18 @@ class Planner:
             f"{far:.2f} m.{nearest}"
         )
 
-    def reach(self, azimuth: float, height: float) -> tuple[float, float] | None:
+    def reach(
+        self, azimuth: float, height: float, level: bool = False
+    ) -> tuple[float, float] | None:
         """From where to where the arm reaches in a direction, metres from the base's z axis.
 
         Args:
             azimuth: Radians about z from x.
             height: Of a thing's centre, metres.
+            level: True where nothing is grasped, so that high up the tool may lean until it is
+                level.
         """
+        pitches = self._leaning(height, level)
         low, high = self.workspace.radius
         way = np.array([math.cos(azimuth), math.sin(azimuth), 0.0])
         z = max(height, self.grasp.floor)
@@ -359,7 +421,7 @@ class Planner:
         def works(radii: Array) -> npt.NDArray[np.bool_]:
             points = radii[:, None] * way
             points[:, 2] = z
-            pitch = np.array(self._pitches[:: max(1, len(self._pitches) // 4)])
+            pitch = np.array(pitches[:: max(1, len(pitches) // 4)])
             many = np.repeat(points, len(pitch), axis=0)
             found = self.solver.solve(many, np.tile(pitch, len(points)), math.nan)
             return np.asarray(found.solved.reshape(len(points), -1).any(-1))

@@ -59,16 +59,17 @@ class Solver:
         rng = np.random.default_rng(1)
         low = np.where(np.isfinite(chain.lower), chain.lower, -math.pi)
         high = np.where(np.isfinite(chain.upper), chain.upper, math.pi)
-        self._middle = (low + high) / 2
+        self.middle = (low + high) / 2
+        """of the joints' ranges; 0 for a joint that turns without end"""
         samples = rng.uniform(low, high, (_SAMPLES, len(chain)))
         first, last = chain.joints[0], chain.joints[-1]
         axis = first.turn @ first.axis
         self.turns = first.kind != "prismatic" and abs(axis[2]) > 0.999
         self._sense = float(np.sign(axis[2]))
         self.origin = first.offset[:2] if self.turns else np.zeros(2)
-        """x and y of the upright axis that the arm turns around (of the base where it has none)"""
+        """x and y of the upright axis that the arm turns around; 0 where it has none"""
         if self.turns:
-            samples[:, 0] = self._middle[0]
+            samples[:, 0] = self.middle[0]
         pose, jacobian = chain.fk_jacobian(samples)
         self._samples, self._pose = samples, pose
         away = pose.position[:, :2] - self.origin
@@ -144,14 +145,20 @@ class Solver:
             if i >= 3 and (fits.any(-1)).all():
                 break
             q = self._step(q, error, jacobian)
-        near = self._middle if near is None else np.asarray(near, dtype=float)
+        near = self.middle if near is None else np.asarray(near, dtype=float)
         way = np.abs(self.chain.nearest(q, near) - near).max(-1)
         best = np.argmin(np.where(fits, way, np.inf), axis=-1)
         solved, rows = np.asarray(fits.any(-1)), np.arange(len(q))
         q = q[rows, best][:, None]
-        pose, jacobian = self.chain.fk_jacobian(q)  # one step more: from 0.5 mm to nothing
-        q = self._step(q, *self._error(pose, jacobian, p, approach, closing, free))
-        return Solutions(self.chain.nearest(q[:, 0], near), solved)
+        # one step more: from 0.5 mm to nothing
+        pose, jacobian = self.chain.fk_jacobian(q)
+        error, jacobian = self._error(pose, jacobian, p, approach, closing, free)
+        finer = self._step(q, error, jacobian)
+        after, _ = self._error(self.chain.fk(finer), jacobian, p, approach, closing, free)
+        left = [np.linalg.norm(e[..., :3], axis=-1) for e in (error, after)]
+        better = left[1] < left[0]
+        q = np.where(better[..., None], finer, q)[:, 0]
+        return Solutions(self.chain.nearest(q, near), solved)
 
     def line(
         self, begin: Array, end: Array, position: Array, pitch: float, yaw: float, count: int
@@ -191,9 +198,8 @@ class Solver:
         """The best of the samples for each target, ``(N, k, n)``."""
         sample_z = self._pose.position[:, 2]
         sample_pitch = np.arcsin(np.clip(-self._pose.rotation[:, 2, 2], -1, 1))
-        if not self.turns:
-            sample_pitch = np.where(np.abs(self._aside) > math.pi / 2, np.inf, sample_pitch)
         radius = np.linalg.norm(p[:, :2] - self.origin, axis=-1)
+        azimuth = self.azimuth(p)
         inward = pitch > math.pi / 2
         flat = np.where(inward, math.pi - pitch, pitch)
         away = np.abs(_wrap(self._aside))
@@ -205,6 +211,8 @@ class Solver:
             score += (aside * math.cos(flat[i])) ** 2
             if self.turns:
                 score += (_PER_METRE * (self._radius - radius[i])) ** 2
+                first = self.middle[0] + self._sense * _wrap(azimuth[i] - self._azimuth)
+                score += (first - np.clip(first, self.chain.lower[0], self.chain.upper[0])) ** 2
             else:
                 flat_way = self._pose.position[:, :2] - p[i, :2]
                 score += _PER_METRE**2 * np.sum(flat_way**2, axis=-1)
@@ -214,8 +222,7 @@ class Solver:
             chosen = np.concatenate([chosen[:half], chosen[half::7][: _STARTS - half]])
             starts = self._samples[chosen]
             if self.turns:
-                turn = self.azimuth(p[i]) - self._azimuth[chosen]
-                starts[:, 0] += self._sense * _wrap(turn)
+                starts[:, 0] = first[chosen]
             all_starts[i] = starts
         if self._spin:
             # turned to the closing direction at once; where any will do, half of the starts
@@ -223,9 +230,9 @@ class Solver:
             turn = self._spin * _angle(self.chain.fk(all_starts), closing[:, None])
             own = all_starts[..., -1] + np.where(free[:, None], 0.0, turn)
             middle = free[:, None] & (np.arange(_STARTS) % 2 == 0)
-            all_starts[..., -1] = np.where(middle, self._middle[-1], own)
+            all_starts[..., -1] = np.where(middle, self.middle[-1], own)
             all_starts = self.chain.nearest(
-                all_starts, np.broadcast_to(self._middle, all_starts.shape)
+                all_starts, np.broadcast_to(self.middle, all_starts.shape)
             )
         return self.chain.clip(all_starts)
 
