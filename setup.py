@@ -42,7 +42,7 @@ setup(
         "PyYAML>=5.4",
     ],
     extras_require={
-        "sim": ["mujoco>=3.3,<4"],
+        "sim": ["mujoco>=3.3.3,<4"],
         "speech": ["hibari-tts>=0.2.1", "miniaudio>=1.61"],
         "test": ["pytest>=8", "pytest-timeout", "pytest-xdist", "rustypot"],
         "lint": ["mypy>=1.11", "ruff>=0.6", "types-jsonschema", "types-PyYAML"],

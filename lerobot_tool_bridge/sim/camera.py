@@ -54,6 +54,6 @@ class VirtualCamera:
         self._draw()
 
     def _draw(self) -> Any:
-        self._physics.copy_state(self._data)
+        self._physics.show(self._data)
         self._renderer.update_scene(self._data, CAMERA)
         return self._renderer.render()

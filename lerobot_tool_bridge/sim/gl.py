@@ -33,7 +33,7 @@ def load_mujoco() -> Any:
         if error.name != "mujoco":
             raise
         raise LoadError(
-            "no_mujoco", "The virtual robot needs MuJoCo: pip install 'mujoco>=3.3,<4'."
+            "no_mujoco", "The virtual robot needs MuJoCo: pip install 'mujoco>=3.3.3,<4'."
         ) from None
     except Exception as error:  # whatever PyOpenGL and the driver think of
         raise LoadError("no_gl", _INSTALL.format(why=_why(error))) from error

@@ -180,10 +180,12 @@ class Physics:
             turn = (math.cos(half), 0.0, 0.0, math.sin(half))
             self.move_object(thing.name, Pose(thing.position, turn))
 
-    def copy_state(self, target: Any) -> None:
-        """Copies the state into another ``MjData``, for a picture of one moment."""
+    def show(self, target: Any) -> None:
+        """Poses the bodies, cameras and lights of another ``MjData`` as they are now."""
         with self.lock:
-            self._mujoco.mj_copyData(target, self.model, self.data)
+            target.qpos[:] = self.data.qpos
+        self._mujoco.mj_kinematics(self.model, target)
+        self._mujoco.mj_camlight(self.model, target)
 
     def _step(self) -> None:
         for servo in self.servos.values():
