@@ -26,6 +26,9 @@ READ_DEPTH = 256
 # A string may lack its closing quote, so that this never backtracks.
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.S)
 
+# What a value that was cut off may end with: half a number, a word, or an escape.
+_BEGUN = re.compile(r"-|[tfn][a-z]{0,3}|\\?u?[0-9a-fA-F]{0,3}")
+
 _SENTENCES = {
     "Expecting value": "expected a JSON value",
     "Expecting property name enclosed in double quotes": "expected a key in double quotes",
@@ -47,6 +50,22 @@ class Repeated(dict[str, Any]):
 
 class Unreadable:
     """Stands for a number that is too long to be read."""
+
+
+class NotJson(Exception):
+    """What stands at a place of a text is no JSON value.
+
+    Args:
+        position: Where it goes wrong.
+        what: What was expected there.
+        cut: The text ended before the value did.
+    """
+
+    def __init__(self, position: int, what: str, cut: bool) -> None:
+        super().__init__(what)
+        self.position = position
+        self.what = what
+        self.cut = cut
 
 
 def loads(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
@@ -88,6 +107,32 @@ def read(text: str | bytes, max_bytes: int, max_depth: int = READ_DEPTH) -> Any:
         return _decoder.decode(text)
     except json.JSONDecodeError as error:
         raise Rejection("bad_json", _describe(error)) from None
+
+
+def read_at(text: str, position: int) -> tuple[Any, int]:
+    """Reads the JSON value that begins at a place of a longer text.
+
+    Returns:
+        The value, its faults left for ``check``, and where it ends.
+
+    Raises:
+        NotJson: There is no value, or not all of one.
+    """
+    try:
+        return _decoder.raw_decode(text, position)
+    except RecursionError:
+        raise NotJson(position, "it is nested too deeply", False) from None
+    except json.JSONDecodeError as error:
+        rest = text[error.pos : error.pos + 12].rstrip()
+        cut = (
+            not rest
+            or error.msg.startswith("Unterminated string")
+            or (error.pos + 12 >= len(text) and _BEGUN.fullmatch(rest) is not None)
+        )
+        what = _SENTENCES.get(error.msg, error.msg)
+        if error.msg.startswith("Unterminated string"):
+            what = "a string is not closed"
+        raise NotJson(error.pos, what.rstrip(","), cut) from None
 
 
 def check(value: Any, max_bytes: int = MAX_BYTES) -> None:
