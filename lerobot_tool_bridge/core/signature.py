@@ -185,11 +185,8 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(function).parameters.values()
         if not parameters or any(p.kind not in _VARIADIC for p in parameters):
             break
-        inside = [
-            c.cell_contents
-            for c in function.__closure__ or ()
-            if isinstance(c.cell_contents, types.FunctionType)
-        ]
+        held = inspect.getclosurevars(function).nonlocals.values()
+        inside = [f for f in held if inspect.isfunction(inspect.unwrap(f))]
         if len(inside) != 1:
             break
         function = inside[0]
