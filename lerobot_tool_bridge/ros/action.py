@@ -175,11 +175,20 @@ class Action:
         if not self.ready and not await self._link.until(
             lambda: self.ready, self._link.server_timeout
         ):
-            raise ToolFailure(
-                "unavailable",
-                f"{self.what.capitalize()} can't be reached: nothing serves {self.name}. "
-                "Its driver may not be running or not be active.",
-            )
+            raise ToolFailure("unavailable", self._why_missing())
+
+    def _why_missing(self) -> str:
+        what, name = self.what.capitalize(), self.name
+        served = dict(self._link.node.get_service_names_and_types())
+        types = [t.removesuffix("_SendGoal") for t in served.get(f"{name}/_action/send_goal", ())]
+        own = f"{self._kind.__module__.split('.')[0]}/action/{self._kind.__name__}"
+        others = [t for t in types if t != own]  # our own client stands among them
+        if others:
+            return f"{what} can't be used: {name} is there as {others[0]}, not as {own}."
+        return (
+            f"{what} can't be reached: nothing serves {name}. Its driver may not be running or "
+            "not be active."
+        )
 
     def _start(self, goal: Any) -> _Goal:
         under_way = _Goal(self._link.loop)

@@ -60,7 +60,7 @@ class MoveJoints(Echo):
     needs = ("arm",)
     resources = frozenset({"arm"})
     motion = True
-    timeout = 2.0
+    timeout = 3.0
 
     @property
     def parameters(self) -> dict[str, Any]:

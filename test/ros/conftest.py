@@ -29,6 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(ros, spawn, bridge, robot)
     finally:
         spawn.close()
+        robot.close()
         ros.close()
         domain.close()
 

@@ -77,12 +77,20 @@ class Server:
         self.goals.append(handle.request)
         target, duration = self._robot.target(handle.request)
         start = {name: self._robot.positions[name] for name in target}
-        run = _Run(handle, Future(), time.monotonic() + duration, target, self.behaviour)
+        print("executing", flush=True)
+        run = _Run(
+            handle,
+            Future(),
+            time.monotonic() + duration / self._robot.haste,
+            target,
+            self.behaviour,
+        )
         self.running.append(run)
         half = {n: (start[n] + target[n]) / 2 for n in target}
         self._robot.positions.update(half)
         await run.end
         result = self._kind.Result()
+        self._robot.measure(result)
         for name, value in self.result.items():
             setattr(result, name, value)
         return result
@@ -97,7 +105,7 @@ class Server:
             elif run.behaviour == "abort":
                 run.handle.abort()
             else:
-                self._robot.positions.update(run.target)
+                self._robot.reach(run.target)
                 run.handle.succeed()
             self.running.remove(run)
             run.end.set_result(None)
@@ -127,6 +135,8 @@ class FakeRobot:
         positions: Where the joints are.
         efforts: What they carry.
         told: The positions that were published last.
+        haste: How many times as fast as asked it moves.
+        thing: Position at which the fingers meet a thing; None for none.
     """
 
     def __init__(self, node: Node, robot: Robot | None = None, measured: bool = True) -> None:
@@ -140,6 +150,8 @@ class FakeRobot:
         self.positions[self.finger] = robot.gripper.open
         self.efforts = dict.fromkeys(self.positions, 0.0)
         self.told: dict[str, float] = {}
+        self.haste = 1.0
+        self.thing: float | None = None
         self.measured = measured
         self._states = node.create_publisher(JointState, "joint_states", 10)
         self.arm = Server(self, FollowJointTrajectory, robot.arm.action)
@@ -150,8 +162,17 @@ class FakeRobot:
         if robot.gimbal is not None:
             self.head = Server(self, FollowJointTrajectory, robot.gimbal.action)
             self.servers.append(self.head)
-        node.create_timer(0.02, self._publish)
-        node.create_timer(0.005, self._step)
+        self._timers = [
+            node.create_timer(0.02, self._publish),
+            node.create_timer(0.005, self._step),
+        ]
+
+    def close(self) -> None:
+        """Ends what the node's own end would leave."""
+        for timer in self._timers:
+            self.node.destroy_timer(timer)
+        for server in self.servers:
+            server.server.destroy()
 
     def target(self, request: Any) -> tuple[dict[str, float], float]:
         """Where a goal wants which joints, and how long it may take."""
@@ -163,6 +184,24 @@ class FakeRobot:
         if isinstance(request.command, JointState):
             return {self.finger: request.command.position[0]}, 0.05
         return {self.finger: request.command.position}, 0.05
+
+    def reach(self, target: dict[str, float]) -> None:
+        """Goes there, but for fingers that close on a thing."""
+        self.positions.update(target)
+        held = self.thing is not None and self.positions[self.finger] <= self.thing
+        if held:
+            self.positions[self.finger] = self.thing
+        self.efforts[self.finger] = 10.0 if held else 0.0
+
+    def measure(self, result: Any) -> None:
+        """Fills in a gripper's result."""
+        position, effort = self.positions[self.finger], self.efforts[self.finger]
+        if hasattr(result, "state"):
+            result.state = JointState(name=[self.finger], position=[position], effort=[effort])
+        elif hasattr(result, "effort"):
+            result.position, result.effort = position, effort
+        if hasattr(result, "stalled"):
+            result.stalled, result.reached_goal = effort > 0, effort == 0
 
     def _publish(self) -> None:
         if self.measured:
