@@ -32,24 +32,36 @@ from lerobot_tool_bridge.core.tool import Tool
 MARK = "__tool_options__"
 """Attribute by which ``register_function`` marks a function."""
 
+CONFIG = "__tool_config__"
+"""Attribute in which a function finds what the tools file says of its own."""
+
 _OPEN = {"type": "object", "properties": {}, "additionalProperties": True}
 _OPTIONS = ("timeout", "motion", "pure", "resources", "needs", "max_concurrent")
 
 
-def adapt(thing: Any) -> type[Tool]:
+def adapt(thing: Any, name: str = "") -> type[Tool]:
     """The tool class of anything that is a tool in one of the known forms.
+
+    Args:
+        thing: See the module.
+        name: In place of its own.
 
     Raises:
         LoadError: It has none of them, or its schema can't be used.
     """
+    if is_twinkle(thing):
+        return _twinkle_tool(thing() if isinstance(thing, type) else thing, name)
+    kind = _adapt(thing)
+    return type(name, (kind,), {"name": name}) if name and name != kind.name else kind
+
+
+def _adapt(thing: Any) -> type[Tool]:
     if isinstance(thing, type) and issubclass(thing, Tool):
         return thing
     if hasattr(thing, MARK):
         return function_tool(thing, **getattr(thing, MARK))
     if is_lerobot(thing):
         return _lerobot_tool(thing)
-    if is_twinkle(thing):
-        return twinkle_tool(thing() if isinstance(thing, type) else thing)
     if inspect.isroutine(thing):
         schema = get_json_schema(thing)["function"]
         return function_tool(thing, schema["name"], schema["description"])
@@ -110,15 +122,16 @@ def function_tool(
     chosen: Call = call_async if is_async else call
     # what was written for a loop that waits for each call may share whatever it likes
     lane = f"functions of {getattr(function, '__module__', name)}"
-    return plain_tool(described, lambda tool: chosen, is_async, lane)
+
+    def bind(tool: PlainTool) -> Call:
+        if tool.settings:
+            setattr(function, CONFIG, tool.settings)
+        return chosen
+
+    return plain_tool(described, bind, is_async, lane)
 
 
-def twinkle_tool(tool: Any, name: str = "") -> type[Tool]:
-    """An object with ``tool_info`` as a tool; ``name`` in place of its own.
-
-    Raises:
-        LoadError: Its schema can't be used.
-    """
+def _twinkle_tool(tool: Any, name: str) -> type[Tool]:
     declared = declare(tool.tool_info())
     name = name or declared.name
 

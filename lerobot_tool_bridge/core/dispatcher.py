@@ -28,6 +28,7 @@ from lerobot_tool_bridge.core.messages import (
     REJECTED,
     SUCCEEDED,
     TIMEOUT,
+    ToolCall,
     ValidCall,
     clean,
     failure_content,
@@ -36,6 +37,7 @@ from lerobot_tool_bridge.core.messages import (
 from lerobot_tool_bridge.core.registry import STOP, Registry
 from lerobot_tool_bridge.core.statistics import Statistics
 from lerobot_tool_bridge.core.tool import CallContext, Outcome
+from lerobot_tool_bridge.formats import TextReader
 
 MAX_CONTENT = 64 * 1024
 _log = logging.getLogger(__name__)
@@ -98,6 +100,7 @@ class Dispatcher:
         limits: What the site allows.
         audit: Gets every event, with arguments and contents; the owner closes it.
         clock: Seconds since the epoch, for stamps; never for deadlines.
+        texts: Reads calls out of the content of messages that have no ``tool_calls``.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Dispatcher:
         limits: Limits | None = None,
         audit: AuditLog | None = None,
         clock: Callable[[], float] = time.time,
+        texts: TextReader | None = None,
     ) -> None:
         self.registry = registry
         self.limits = limits or Limits()
@@ -117,6 +121,7 @@ class Dispatcher:
         self._on_event = on_event
         self._audit = audit
         self._clock = clock
+        self._texts = texts
         self._lanes = Lanes()
         self._slots: dict[str, Slots] = {}
         self._jobs: dict[_Job, None] = {}
@@ -177,14 +182,20 @@ class Dispatcher:
             age_s: Seconds since it was sent.
         """
         try:
-            message = decode(payload)
+            message = decode(payload, self._texts)
         except UnreadableMessage as error:
             _log.warning("A message could not be read: %s", error)
             self._event("finished", "", "", status=REJECTED, code=error.code, detail=str(error))
             return
-        if not message.calls:
-            return
-        judgement = self._gate.judge(message.calls, self.registry, age_s, len(self._jobs))
+        for note in message.notes:
+            _log.warning("%s", note.detail)
+            self._event("note", "", "", code=note.code, detail=note.detail)
+        if message.calls:
+            self.run(message.calls, age_s)
+
+    def run(self, calls: tuple[ToolCall, ...], age_s: float = 0.0) -> None:
+        """Takes the calls of one message, already decoded; called in the loop, returns at once."""
+        judgement = self._gate.judge(calls, self.registry, age_s, len(self._jobs))
         for verdict in judgement.verdicts:
             call = verdict.call
             self._event("received", call.id, call.name, extra={"arguments": call.arguments})

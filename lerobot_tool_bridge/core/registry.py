@@ -325,7 +325,7 @@ class _Loader:
             points = ()  # type: ignore[assignment]
         for tool in tools:
             if isinstance(tool, str):
-                yield tool, lambda path=tool: _import(path)
+                yield tool, lambda path=tool: import_tool(path)
             else:
                 yield getattr(tool, "__qualname__", repr(tool)), lambda kind=tool: kind
         for point in points:
@@ -371,6 +371,7 @@ def setting_names(kind: type[Tool]) -> list[str]:
     return re.findall(r"^ {4}(\w+):", section.group(1), re.M) if section else []
 
 
-def _import(path: str) -> Any:
+def import_tool(path: str) -> Any:
+    """What ``module:name`` names."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
