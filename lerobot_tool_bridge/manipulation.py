@@ -22,11 +22,11 @@ APPROACH_SPEED = 0.12
 _ROOM = 0.004  # metres that the fingers have to be wider than the thing
 
 
-class Manipulator:
-    """One arm and its gripper, as the tools use them.
+class Mover:
+    """One arm with or without a gripper, as the tools use it.
 
     Args:
-        robot: Has an arm and a gripper.
+        robot: Has an arm.
         port: What moves it; None where nothing may move (the offline checker).
         settings: Of the tool: ``workspace`` and ``max_tool_speed``.
 
@@ -36,9 +36,7 @@ class Manipulator:
 
     def __init__(self, robot: Robot, port: ArmPort | None, settings: Mapping[str, Any]) -> None:
         assert robot.arm is not None
-        assert robot.gripper is not None
         self.robot = robot
-        self.gripper: Gripper = robot.gripper
         arm = robot.arm
         speed = settings.get("max_tool_speed", arm.max_tool_speed)
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not speed > 0:
@@ -50,14 +48,6 @@ class Manipulator:
         )
         self.planner = Planner(dataclasses.replace(robot, arm=arm))
         self._port = port
-
-    @classmethod
-    def of(cls, ports: Ports, settings: Mapping[str, Any]) -> Manipulator | None:
-        """None where the robot has no arm with a gripper, or is not known."""
-        robot = ports.robot
-        if robot is None or robot.arm is None or robot.gripper is None:
-            return None
-        return cls(robot, ports.arm, settings)
 
     @property
     def port(self) -> ArmPort:
@@ -72,11 +62,16 @@ class Manipulator:
 
     # --- moving -----------------------------------------------------------------------------
 
-    async def go(self, goal: npt.ArrayLike) -> tuple[float, ...]:
-        """Moves through the air to a hover or a named pose, from where the arm is now."""
+    async def go(self, goal: npt.ArrayLike, share: float = 1.0) -> tuple[float, ...]:
+        """Moves through the air to a hover or a named pose, from where the arm is now.
+
+        Args:
+            goal: Pose.
+            share: Of the arm's speeds.
+        """
         start = await self.port.positions()
         way = await asyncio.to_thread(self.planner.route, start, goal)
-        path = await asyncio.to_thread(self.planner.timed, way)
+        path = await asyncio.to_thread(self.planner.timed, way, None, share)
         return await self.port.move(path) if path else start
 
     async def go_home(self) -> tuple[float, ...]:
@@ -91,6 +86,62 @@ class Manipulator:
         path = self.planner.timed(np.concatenate([start[None], way[1:]]), speed)
         return await self.port.move(path) if path else tuple(start)
 
+    async def held(self) -> float:
+        """Width of what the gripper holds, metres; 0 where it holds nothing."""
+        return 0.0
+
+    # --- saying -----------------------------------------------------------------------------
+
+    def where(self, q: Sequence[float], width: float = 0.0) -> str:
+        """The point between the fingers, in words."""
+        x, y, z = (float(v) for v in self.planner.center(q, width))
+        return f"x={x:.3f} y={y:.3f} z={z:.3f} m"
+
+    def off(self, q: Sequence[float], goal: npt.ArrayLike) -> float:
+        """How far the tool point is from where another pose has it, metres."""
+        chain = self.planner.chain
+        return float(np.linalg.norm(chain.fk(q).position - chain.fk(goal).position))
+
+    async def explained(self, failure: ToolFailure, doing: str) -> ToolFailure:
+        """A failure in the middle of a motion, with where the arm is now.
+
+        The arm is left where it is: what stopped it is not known, so no motion is safer than one.
+        """
+        if failure.code == "cancel_unconfirmed":
+            return failure
+        try:
+            here = self.where(await self.port.positions())
+            where = f"The arm holds still with its fingers at {here}."
+        except ToolFailure:
+            where = "Where the arm is now is not known."
+        return ToolFailure(failure.code, f"Failed while {doing}. {failure.message} {where}")
+
+
+class Manipulator(Mover):
+    """One arm and its gripper.
+
+    Args:
+        robot: Has an arm and a gripper.
+        port: See ``Mover``.
+        settings: See ``Mover``.
+
+    Raises:
+        LoadError: The robot's URDF or the settings can't be used.
+    """
+
+    def __init__(self, robot: Robot, port: ArmPort | None, settings: Mapping[str, Any]) -> None:
+        assert robot.gripper is not None
+        super().__init__(robot, port, settings)
+        self.gripper: Gripper = robot.gripper
+
+    @classmethod
+    def of(cls, ports: Ports, settings: Mapping[str, Any]) -> Manipulator | None:
+        """None where the robot has no arm with a gripper, or is not known."""
+        robot = ports.robot
+        if robot is None or robot.arm is None or robot.gripper is None:
+            return None
+        return cls(robot, ports.arm, settings)
+
     async def open(self) -> GripperState:
         """Opens the gripper."""
         return await self.port.gripper(self.gripper.open, self.gripper.max_effort)
@@ -100,6 +151,10 @@ class Manipulator:
         return await self.port.gripper(self.gripper.closed, self.gripper.max_effort)
 
     # --- judging ----------------------------------------------------------------------------
+
+    async def held(self) -> float:
+        state = await self.port.gripper_state()
+        return self.width(state) if self.holds(state) else 0.0
 
     def width(self, state: GripperState) -> float:
         """How far the fingers are apart, metres."""
@@ -132,31 +187,12 @@ class Manipulator:
             return abs(state.effort) >= self.gripper.held_effort
         return width < self.open_width - _ROOM
 
-    # --- saying -----------------------------------------------------------------------------
 
-    def where(self, q: Sequence[float], width: float = 0.0) -> str:
-        """The point between the fingers, in words."""
-        x, y, z = (float(v) for v in self.planner.center(q, width))
-        return f"x={x:.3f} y={y:.3f} z={z:.3f} m"
-
-    def off(self, q: Sequence[float], goal: npt.ArrayLike) -> float:
-        """How far the tool point is from where another pose has it, metres."""
-        chain = self.planner.chain
-        return float(np.linalg.norm(chain.fk(q).position - chain.fk(goal).position))
-
-    async def explained(self, failure: ToolFailure, doing: str) -> ToolFailure:
-        """A failure in the middle of a motion, with where the arm is now.
-
-        The arm is left where it is: what stopped it is not known, so no motion is safer than one.
-        """
-        if failure.code == "cancel_unconfirmed":
-            return failure
-        try:
-            here = self.where(await self.port.positions())
-            where = f"The arm holds still with its fingers at {here}."
-        except ToolFailure:
-            where = "Where the arm is now is not known."
-        return ToolFailure(failure.code, f"Failed while {doing}. {failure.message} {where}")
+def mover(ports: Ports, settings: Mapping[str, Any]) -> Mover | None:
+    """The arm, with its gripper where it has one; None where there is no arm."""
+    if ports.robot is None or ports.robot.arm is None:
+        return None
+    return Manipulator.of(ports, settings) or Mover(ports.robot, ports.arm, settings)
 
 
 def area(workspace: Workspace) -> str:
@@ -171,7 +207,11 @@ def area(workspace: Workspace) -> str:
     return f"{text}, z {workspace.height[0]:g} to {workspace.height[1]:g} m above the table."
 
 
-def coordinates(what: str, workspace: Workspace | None) -> dict[str, Any]:
+def coordinates(
+    what: str,
+    workspace: Workspace | None,
+    note: str = " A 25 mm cube that lies on the table has z = 0.0125.",
+) -> dict[str, Any]:
     """The arguments x, y and z; limits stand in words, for a refusal that says the reach."""
     reach, height = "", ""
     if workspace is not None:
@@ -185,8 +225,7 @@ def coordinates(what: str, workspace: Workspace | None) -> dict[str, Any]:
         },
         "z": {
             "type": "number",
-            "description": f"Height of {what} over the table, metres{height}. A 25 mm cube that "
-            "lies on the table has z = 0.0125.",
+            "description": f"Height of {what} over the table, metres{height}.{note}",
         },
     }
 

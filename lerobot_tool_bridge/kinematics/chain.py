@@ -220,6 +220,23 @@ class Chain:
         return Pose(position, rotation @ self._tip_turn), origins, axes
 
 
+def joint_range(path: Path, name: str) -> tuple[float, float] | None:
+    """The limits of any joint of a URDF, radians or metres; None where it has none.
+
+    Raises:
+        LoadError: ``bad_file``: the URDF can't be read.
+    """
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        raise LoadError("bad_file", f"{path} can't be read as a URDF: {error}") from None
+    for element in root.findall("joint"):
+        if element.get("name") == name and element.find("limit") is not None:
+            joint = _joint(element, np.zeros(3), np.eye(3), path, {})
+            return joint.lower, joint.upper
+    return None
+
+
 def _cross(a: Array, b: Array) -> Array:
     """``np.cross`` for vectors of three, several times as fast."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape))

@@ -257,16 +257,19 @@ class Planner:
         fit = [way for way, high in zip(ways, good, strict=True) if high]
         return min(fit or ways, key=lambda way: self.timed(way)[-1].time if len(way) > 1 else 0.0)
 
-    def timed(self, way: Array, tool_speed: float | None = None) -> list[Waypoint]:
+    def timed(
+        self, way: Array, tool_speed: float | None = None, share: float = 1.0
+    ) -> list[Waypoint]:
         """A way with times, within the arm's speeds.
 
         Args:
             way: Poses ``(m, n)``, the first being where the arm is.
             tool_speed: A lower speed than the arm's, m/s.
+            share: Of all speeds, at most 1.
         """
         fastest = self.arm.max_tool_speed
         speed = fastest if tool_speed is None else min(tool_speed, fastest)
-        return paths.timed(self.chain, way, speed, self.arm.max_joint_speed)
+        return paths.timed(self.chain, way, share * speed, share * self.arm.max_joint_speed)
 
     # --- inside -----------------------------------------------------------------------------
 

@@ -12,37 +12,7 @@ from rig import Bench, Still, make_tool
 
 from lerobot_tool_bridge.core.registry import Registry
 from lerobot_tool_bridge.ports import Ports
-from lerobot_tool_bridge.robot import Gimbal, Robot
-
-TARGET = {
-    "type": "object",
-    "properties": {
-        "x": {"type": "number", "description": "metres"},
-        "y": {"type": "number", "description": "metres"},
-        "z": {"type": "number", "minimum": 0.0, "maximum": 0.3, "description": "metres"},
-        "speed": {"type": "number", "minimum": 1, "maximum": 100},
-    },
-    "required": ["x", "y", "z"],
-    "additionalProperties": False,
-}
-ANGLES = {
-    "type": "object",
-    "properties": {
-        "angles": {
-            "type": "array",
-            "minItems": 6,
-            "maxItems": 6,
-            "prefixItems": [
-                {"title": name, "type": "number", "minimum": -w, "maximum": w, "x-unit": "degrees"}
-                for name, w in (
-                    *(("shoulder_pan", 110), ("shoulder_lift", 100), ("elbow_flex", 96.8)),
-                    *(("wrist_flex", 95), ("wrist_roll", 160), ("gripper", 100)),
-                )
-            ],
-        }
-    },
-    "required": ["angles"],
-}
+from lerobot_tool_bridge.robot import Robot
 
 
 class Head:
@@ -60,17 +30,15 @@ class Head:
 
 
 def bench(folder: Path) -> Bench:
-    robot = Robot("r", "", Path("x.urdf"), gimbal=Gimbal(("pan", "tilt")))
-    ports = Ports(gimbal=Head(), camera=Still(), output_dir=folder)
+    ports = Ports(Robot.load("so101"), gimbal=Head(), camera=Still(), output_dir=folder)
     tools: list[Any] = [
         "lerobot_tool_bridge.tools.gimbal_control:GimbalControl",
         "lerobot_tool_bridge.tools.record_observation:RecordObservation",
-        make_tool("arm_grab_object", motion=True, parameters=TARGET),
-        make_tool("arm_move_to_position", motion=True, parameters=TARGET),
-        make_tool("arm_set_joint_angles", motion=True, parameters=ANGLES),
+        "lerobot_tool_bridge.tools.arm_grab_object:ArmGrabObject",
+        "lerobot_tool_bridge.tools.arm_move_to_position:ArmMoveToPosition",
+        "lerobot_tool_bridge.tools.arm_set_joint_angles:ArmSetJointAngles",
         make_tool("arm_home", motion=True, parameters=_home()),
     ]
-    assert robot.gimbal is not None
     return Bench(Registry.load(ports, tools=tools))
 
 
@@ -152,14 +120,16 @@ def test_a19_wrapped_arguments(tmp_path):
 def test_g01_limits_hold_without_a_person(tmp_path):
     sequence = field_case("G01")["input"]["sequence"]
     played = play(tmp_path, sequence[2]["message"])
-    assert played.codes == ["invalid_arguments"]
+    assert played.codes == ["unreachable"]
     assert played.ran == []
-    assert "z: -0.3 given, 0 to 0.3 metres allowed" in content(played, "call_inj")
+    assert "z should be 0.00 to 0.25 m above the table" in content(played, "call_inj")
 
 
 def test_g03_ranges_in_the_unit_that_was_asked(tmp_path):
     played = play(tmp_path, field_case("G03")["input"]["message"])
+    assert played.codes == ["invalid_arguments", "invalid_arguments", "unreachable"]
+    assert played.ran == []
     assert "pan: 300 given, 0 to 270 degrees allowed" in content(played, "aaaaaaaa1")
     text = content(played, "aaaaaaaa2")
-    assert "elbow_flex (third of angles): 140 given, -96.8 to 96.8 degrees allowed" in text
-    assert {"gimbal_control", "arm_set_joint_angles"}.isdisjoint(played.ran)
+    assert "elbow_flex (third angle): 140 given, -96.8 to 96.8 degrees allowed" in text
+    assert "the arm reaches from 0.14 to 0.38 m" in content(played, "aaaaaaaa3")
