@@ -48,7 +48,7 @@ class Diagnostics:
             message.status.append(
                 DiagnosticStatus(
                     level=level,
-                    name=f"{self._node.get_name()}: {name}",
+                    name=f"{self._node.get_fully_qualified_name().lstrip('/')}: {name}",
                     message=text,
                     hardware_id=self.hardware_id,
                     values=[KeyValue(key=str(k), value=str(v)) for k, v in values.items()],

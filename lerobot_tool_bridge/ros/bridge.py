@@ -90,7 +90,8 @@ class ToolBridge(ManagedNode):
         ports = self._make_ports(link, robot)
         settings = load_tools_file(self.param("tools_file")) if self.param("tools_file") else None
         catalogue = Catalogue.load(self.param("catalogue")) if self.param("catalogue") else None
-        registry = Registry.load(ports, settings, catalogue)
+        folder = self.param("tools_dir") or None
+        registry = Registry.load(ports, settings, catalogue, folder=folder)
         self._results = self._publisher("~/tool_results", qos.COMMANDS)
         self._events = self._publisher("~/tool_events", qos.COMMANDS)
         dispatcher = Dispatcher(
@@ -295,12 +296,7 @@ class ToolBridge(ManagedNode):
             return ERROR, "not configured", {}
         values: dict[str, Any] = {"waiting or running": dispatcher.pending}
         for name, counts in sorted(dict(dispatcher.statistics).items()):
-            parts = [f"{counts.calls} calls"]
-            for status in ("succeeded", "failed", "rejected", "cancelled", "timeout"):
-                if getattr(counts, status):
-                    parts.append(f"{getattr(counts, status)} {status}")
-            parts.append(f"{counts.total_s / max(1, counts.calls):.3f} s each")
-            values[name or "unknown tools"] = ", ".join(parts)
+            values[name or "unknown tools"] = str(counts)
         if not dispatcher.active:
             return WARN, "inactive: calls are refused", values
         if dispatcher.stopped:

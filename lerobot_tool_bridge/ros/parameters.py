@@ -18,6 +18,12 @@ PARAMETERS = (
         "Empty: every tool as it is.",
     ),
     Param(
+        "tools_dir",
+        "",
+        "Folder of Python files whose tools are offered too. They run with the bridge's rights. "
+        "Empty: none.",
+    ),
+    Param(
         "catalogue",
         "",
         "A data set's folder or its meta/info.json: only the tools that it declares are offered. "
