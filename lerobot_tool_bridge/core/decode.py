@@ -10,11 +10,14 @@ no call to answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lerobot_tool_bridge.core import show, strict_json
 from lerobot_tool_bridge.core.errors import Rejection, UnreadableMessage
 from lerobot_tool_bridge.core.messages import Message, ToolCall, new_id
+
+if TYPE_CHECKING:
+    from lerobot_tool_bridge.formats import TextReader
 
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 """Far more than the arguments of one call may have, so that a call that is too large is answered
@@ -28,8 +31,15 @@ _NOT_CALLS = frozenset(
 """Types of content parts and output items that stand beside calls."""
 
 
-def decode(payload: bytes | str | Mapping[str, Any] | list[Any]) -> Message:
+def decode(
+    payload: bytes | str | Mapping[str, Any] | list[Any], texts: TextReader | None = None
+) -> Message:
     """Finds the calls of one payload.
+
+    Args:
+        payload: JSON text, or what was read from it.
+        texts: Reads calls out of the content of a message that has no others; None: content is
+            never looked at.
 
     Raises:
         UnreadableMessage: Not UTF-8, not JSON, not an object or list, or a list of calls that is
@@ -44,7 +54,33 @@ def decode(payload: bytes | str | Mapping[str, Any] | list[Any]) -> Message:
         return Message(tuple(_calls(payload)))
     if not isinstance(payload, Mapping):
         raise UnreadableMessage("The message is no JSON object.")
-    return _message(payload)
+    message = _message(payload)
+    if texts is None or message.calls or message.ignored:
+        return message
+    inner = payload.get("message")
+    if isinstance(inner, Mapping) and "role" not in payload and "tool_calls" not in payload:
+        payload = inner
+    text = _text(payload.get("content", payload.get("parts")))
+    return decode_text(text, texts, payload.get("finish_reason")) if text else message
+
+
+def decode_text(text: str, texts: TextReader, finish_reason: Any = None) -> Message:
+    """Finds the calls of a text that a model wrote.
+
+    The calls get ids of their own: models that write ids repeat them in the next conversation.
+    """
+    reason = finish_reason if isinstance(finish_reason, str) else None
+    parsed = texts.read(text, reason)
+    calls = [_call({"name": c.name, "arguments": c.arguments}) for c in parsed.calls]
+    return Message(tuple(calls), content=parsed.content, notes=parsed.notes)
+
+
+def _text(content: Any) -> str:
+    """The text of a content, which may be a list of parts."""
+    if isinstance(content, list | tuple):
+        parts = [p.get("text") for p in content if isinstance(p, Mapping)]
+        return "".join(p for p in parts if isinstance(p, str))
+    return content if isinstance(content, str) else ""
 
 
 def _message(message: Mapping[str, Any]) -> Message:

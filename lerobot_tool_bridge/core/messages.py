@@ -11,6 +11,7 @@ from lerobot_tool_bridge.core.errors import Rejection
 
 if TYPE_CHECKING:
     from lerobot_tool_bridge.core.registry import Entry
+    from lerobot_tool_bridge.formats import Note
 
 _LETTERS = string.ascii_letters + string.digits
 
@@ -49,10 +50,14 @@ class Message:
     Attributes:
         calls: In the order in which they stand in the message.
         ignored: The message's role can't call, so nothing in it was looked at.
+        content: The text without its calls, where a text was read.
+        notes: What stood in a text and is not run.
     """
 
     calls: tuple[ToolCall, ...] = ()
     ignored: bool = False
+    content: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from lerobot_tool_bridge.core.errors import BridgeError, ToolFailure
 from lerobot_tool_bridge.core.gate import Limits
 from lerobot_tool_bridge.core.registry import Registry
 from lerobot_tool_bridge.core.toolsfile import load_tools_file
+from lerobot_tool_bridge.formats import TextReader
 from lerobot_tool_bridge.node.diagnostics import ERROR, OK, WARN
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, Spinning, failed
 from lerobot_tool_bridge.ports import Ports
@@ -95,7 +96,12 @@ class ToolBridge(ManagedNode):
         self._results = self._publisher("~/tool_results", qos.COMMANDS)
         self._events = self._publisher("~/tool_events", qos.COMMANDS)
         dispatcher = Dispatcher(
-            registry, self._on_result, self._on_event, limits=self._limits(), audit=self._audit()
+            registry,
+            self._on_result,
+            self._on_event,
+            limits=self._limits(),
+            audit=self._audit(),
+            texts=self._texts(registry),
         )
         dispatcher.set_active(False)
         dispatcher.add_stop_hook(self._halt)
@@ -196,6 +202,16 @@ class ToolBridge(ManagedNode):
             cancel_limit=self.param("cancel_limit") + _PORT_SPEAKS_FIRST,
             accept_repeated_ids=self.param("accept_repeated_ids"),
         )
+
+    def _texts(self, registry: Registry) -> TextReader | None:
+        if not self.param("text_format"):
+            return None
+        try:
+            return TextReader(
+                self.param("text_format"), registry.schemas(), self.param("text_prefix")
+            )
+        except ValueError as error:
+            raise NodeError(f"text_format: {error}") from None
 
     def _audit(self) -> AuditLog | None:
         if not self.param("audit_file"):

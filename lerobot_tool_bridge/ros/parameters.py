@@ -38,6 +38,18 @@ PARAMETERS = (
     ),
     Param("voice", "", "Voice of the speech backend. Empty: its default."),
     Param(
+        "text_format",
+        "",
+        "Read calls out of the text of messages that have no tool_calls: a format that python -m "
+        "lerobot_tool_bridge.formats lists, such as hermes. Empty: text is never read.",
+    ),
+    Param(
+        "text_prefix",
+        "",
+        "What the model's chat template begins an answer with, such as <think>, where the server "
+        "leaves it out of the text.",
+    ),
+    Param(
         "accept_repeated_ids",
         False,
         "Run a call although its id was answered before, for model servers that reuse ids.",
