@@ -133,6 +133,7 @@ class Bringup:
         "", "LeRobot's id of this arm: its calibration is searched where LeRobot keeps it", "robot"
     )
     tools_file: str = _option("", "Which tools are offered, and their limits (.yaml file)")
+    tools_dir: str = _option("", "Folder of Python files whose tools are offered too")
     catalogue: str = _option("", "A data set's folder or its meta/info.json: offer its tools only")
     output_dir: str = _option("", "Folder for pictures (default: observations)")
     audit_file: str = _option("", "File to which every call is written, one JSON line each")
@@ -192,6 +193,7 @@ class Bringup:
                 "tool_bridge",
                 **common,
                 tools_file=_file(self.tools_file),
+                tools_dir=_file(self.tools_dir),
                 catalogue=_file(self.catalogue),
                 output_dir=_file(self.output_dir),
                 audit_file=_file(self.audit_file),
@@ -268,7 +270,7 @@ class Bringup:
                 "bad_option",
                 f"log_level is {self.log_level!r}; it should be one of {', '.join(LOG_LEVELS)}.",
             )
-        for name in ("tools_file", "catalogue", "calibration_file"):
+        for name in ("tools_file", "tools_dir", "catalogue", "calibration_file"):
             value = getattr(self, name)
             if value and not Path(_file(value)).exists():
                 raise LoadError("bad_option", f"{name}: there is no {value}.")

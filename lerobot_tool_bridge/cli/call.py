@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -52,6 +53,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("tool", nargs="?", help="name of the tool, or the whole call as JSON")
     result.add_argument("arguments", nargs="*", help="name:=value ..., or one JSON object")
     result.add_argument("--list", action="store_true", help="print the tools and their arguments")
+    result.add_argument(
+        "--stats", action="store_true", help="print how often each tool was called, and its times"
+    )
     result.add_argument("--namespace", default="", help="namespace of the robot")
     result.add_argument("--bridge", default="tool_bridge", help="name of the bridge's node")
     result.add_argument(
@@ -154,6 +158,7 @@ class Client:
         self.catalogue: list[dict[str, Any]] | None = None
         self.result: dict[str, Any] | None = None
         self.status = ""
+        self.statistics: DiagnosticStatus | None = None
         self._id = ""
         self._said: Callable[[dict[str, Any]], None] = lambda event: None
         self._context = rclpy.Context()
@@ -190,6 +195,17 @@ class Client:
     def spin(self, seconds: float = 0.05) -> None:
         """Handles what arrives for a short while."""
         self._executor.spin_once(timeout_sec=seconds)
+
+    def watch_statistics(self) -> None:
+        """From now on ``statistics`` is what the bridge says of its calls on /diagnostics."""
+        name = f"{self.bridge.lstrip('/')}: calls"
+
+        def take(message: DiagnosticArray) -> None:
+            for status in message.status:
+                if status.name == name:
+                    self.statistics = status
+
+        self._node.create_subscription(DiagnosticArray, "/diagnostics", take, 10)
 
     def parameters(self, tool: str) -> dict[str, Any]:
         """The schema of a tool's arguments; empty where the bridge has no such tool."""
@@ -240,7 +256,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser()
     args = arguments.parse_intermixed_args(own)
     try:
-        if args.tool is None and not args.list:
+        if args.tool is None and not (args.list or args.stats):
             raise UsageError("which tool? --list prints them")
         name, given, texts = read_words(args.tool or "", args.arguments)
     except UsageError as error:
@@ -260,6 +276,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.list:
             print(listing(client.catalogue or []))
             return 0
+        if args.stats:
+            return _stats(client, interrupts)
         given = given or typed(texts, client.parameters(name))
         return _call(client, name, given, args.timeout, interrupts)
     finally:
@@ -285,6 +303,22 @@ def _find(client: Client, interrupts: list[int]) -> bool:
             return False
         client.spin()
     return True
+
+
+def _stats(client: Client, interrupts: list[int]) -> int:
+    client.watch_statistics()
+    start = time.monotonic()
+    while client.statistics is None:
+        if interrupts or time.monotonic() - start > _CATALOGUE_LIMIT:
+            print(f"error: {client.bridge} says nothing on /diagnostics", file=sys.stderr)
+            return 130 if interrupts else 3
+        client.spin()
+    lines = {value.key: value.value for value in client.statistics.values}
+    width = max(map(len, lines), default=0)
+    print(client.statistics.message)
+    for name, text in lines.items():
+        print(f"  {name:{width}}  {text}")
+    return 0
 
 
 def _call(

@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "tools)",
     )
     result.add_argument("--tools-file", help="the site's tools file (YAML), with its limits")
+    result.add_argument("--tools-dir", help="a folder of Python files whose tools count too")
     result.add_argument("--robot", help="a robot's name or file, for its limits")
     result.add_argument(
         "--format",
@@ -67,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             Ports(robot=Robot.load(args.robot) if args.robot else None),
             load_tools_file(args.tools_file) if args.tools_file else None,
             Catalogue.load(args.tools) if args.tools else None,
+            folder=args.tools_dir,
             offline=True,
         )
         checker = _Checker(registry, args.format, args.prefix)
