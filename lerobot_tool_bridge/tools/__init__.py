@@ -11,6 +11,7 @@ BUILTIN: tuple[str, ...] = (
     "lerobot_tool_bridge.tools.arm_set_joint_angles:ArmSetJointAngles",
     "lerobot_tool_bridge.tools.arm_get_state:ArmGetState",
     "lerobot_tool_bridge.tools.gimbal_control:GimbalControl",
+    "lerobot_tool_bridge.tools.gimbal_move_relative:GimbalMoveRelative",
     "lerobot_tool_bridge.tools.record_observation:RecordObservation",
     "lerobot_tool_bridge.tools.calculator:Calculator",
     "lerobot_tool_bridge.tools.calculator:AdvancedCalculator",

@@ -57,16 +57,27 @@ class GimbalControl(Tool):
         if port is None:
             raise ToolFailure("unavailable", "This robot has no pan/tilt head.")
         wanted = (float(arguments["pan"]), float(arguments["tilt"]))
+        pan, tilt = await self._turn(port, wanted)
+        if not port.measures:
+            return (
+                f"commanded pan {pan:.1f}°, tilt {tilt:.1f}°; "
+                "this head does not measure where it is"
+            )
+        return f"pan {pan:.1f}°, tilt {tilt:.1f}° (measured)"
+
+    async def _turn(self, port: GimbalPort, wanted: tuple[float, float]) -> tuple[float, float]:
+        """Turns the head, and returns where it is then; degrees.
+
+        Raises:
+            ToolFailure: It measured that it did not get there.
+        """
         target = (math.radians(wanted[0]), math.radians(wanted[1]))
         way = await self._way(port, target)
         duration = max(_SHORTEST, _PEAK * way / self._gimbal.max_speed)
         reached = await port.move(*target, duration)
         pan, tilt = (math.degrees(v) for v in reached)
         if not port.measures:
-            return (
-                f"commanded pan {pan:.1f}°, tilt {tilt:.1f}°; "
-                "this head does not measure where it is"
-            )
+            return pan, tilt
         tolerance = float(self.settings.get("tolerance_deg", 5.0))
         if abs(pan - wanted[0]) > tolerance or abs(tilt - wanted[1]) > tolerance:
             raise ToolFailure(
@@ -75,7 +86,7 @@ class GimbalControl(Tool):
                 f"{wanted[0]:.1f}°, tilt {wanted[1]:.1f}°. Something may be in its way; try "
                 "another direction, or tell the operator.",
             )
-        return f"pan {pan:.1f}°, tilt {tilt:.1f}° (measured)"
+        return pan, tilt
 
     async def _way(self, port: GimbalPort, target: tuple[float, float]) -> float:
         """How far the joint with the longer way has to go, radians."""

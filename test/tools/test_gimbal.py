@@ -1,4 +1,4 @@
-"""``gimbal_control``: limits, units, and honest answers."""
+"""``gimbal_control`` and ``gimbal_move_relative``: limits, units, and honest answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
+from lerobot_tool_bridge.core.errors import LoadError, Rejection, ToolFailure
 from lerobot_tool_bridge.core.schema import Schema
 from lerobot_tool_bridge.core.tool import CallContext
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.robot import Gimbal, Robot
 from lerobot_tool_bridge.tools.gimbal_control import GimbalControl
+from lerobot_tool_bridge.tools.gimbal_move_relative import GimbalMoveRelative
 
 HEAD = Gimbal(joints=("gimbal_pan", "gimbal_tilt"), look_deg={"table": (135.0, 95.0)})
 
@@ -133,3 +134,66 @@ def test_robot_without_head() -> None:
 
 def test_offline_checker_needs_no_robot() -> None:
     assert GimbalControl(Ports()).parameters["properties"]["tilt"]["maximum"] == 270.0
+
+
+# --- gimbal_move_relative --------------------------------------------------------------------
+
+
+def relative(head: FakeHead | None, **settings: Any) -> GimbalMoveRelative:
+    robot = Robot(name="r", description="", urdf=Path("r.urdf"), gimbal=HEAD)
+    return GimbalMoveRelative(Ports(robot=robot, gimbal=head), settings)
+
+
+def by(tool: GimbalMoveRelative, pan: float, tilt: float) -> str:
+    arguments = {"pan_delta": pan, "tilt_delta": tilt}
+    Schema(tool.parameters).validate(arguments)
+    return asyncio.run(tool.run(arguments, CallContext("a")))
+
+
+def test_turns_on_from_where_it_is_and_says_how_far() -> None:
+    head = FakeHead(short=0.4)
+    answer = by(relative(head), 30, -20.5)
+    assert answer == "moved pan by +29.6° to 164.6°, tilt by -20.5° to 114.5° (measured)"
+    assert by(relative(head), 0, 0).startswith("moved pan by -0.4° to 164.2°, tilt by +0.0°")
+
+
+def test_stops_at_its_limits_and_says_so() -> None:
+    head = FakeHead()
+    answer = by(relative(head), 200, -140)
+    assert head.deg == pytest.approx((270.0, 0.0))
+    assert answer == (
+        "moved pan by +135.0° to 270.0°, tilt by -135.0° to 0.0° (measured); pan stops at its "
+        "limit 270°, 65.0° short of what was asked; tilt stops at its limit 0°, 5.0° short of "
+        "what was asked"
+    )
+
+
+def test_a_sites_limits_hold_for_relative_moves_too() -> None:
+    head = FakeHead()
+    tool = relative(head, pan={"minimum": 45, "maximum": 225})
+    assert "pan stops at its limit 225°" in by(tool, 120, 0)
+    assert "pan 45 to 225" in tool.description
+    head.deg = (250.0, 135.0)  # turned there by hand: not further out, and back is allowed
+    assert "pan by +0.0° to 250.0°" in by(tool, 10, 0)
+    assert by(tool, -10, 0).startswith("moved pan by -10.0° to 240.0°")
+    for wrong in ({"min": 3}, {"minimum": "3"}, [1, 2], {"minimum": 280}):
+        with pytest.raises(LoadError):
+            relative(head, pan=wrong)
+
+
+def test_relative_needs_to_know_where_the_head_is() -> None:
+    class Silent(FakeHead):
+        async def positions(self) -> tuple[float, float]:
+            raise ToolFailure("unavailable", "The head reports no position.")
+
+    for measures, says in ((True, "reports no position"), (False, "Use gimbal_control once")):
+        head = Silent(measures)
+        with pytest.raises(ToolFailure, match=says):
+            by(relative(head), 10, 0)
+        assert head.durations == []
+    assert by(relative(FakeHead(measures=False)), 10, 0) == (
+        "commanded pan by +10.0° to 145.0°, tilt by +0.0° to 135.0°; this head does not measure "
+        "where it is"
+    )
+    with pytest.raises(ToolFailure, match="no pan/tilt head"):
+        by(relative(None), 1, 1)
