@@ -23,6 +23,8 @@ _PITCH_STEP = math.radians(5.0)
 _LINE_STEP = 0.006  # metres between two poses of a straight way
 _HOVERS = (1.0, 0.6, 0.35)  # shares of the hover distance, where there is no room for all of it
 _REACH_STEP = 0.005  # metres
+_REACHES = 64  # answers that are remembered
+_TRIES = 10  # steps inwards from where the tool point reaches to where all of the grasp does
 _NAMED = 0.15  # rad: nearer than that to a named pose counts as being there
 _DIP = 0.015  # metres by which a way through the air may dip below the hover distance
 _CLOSE = 0.005  # metres that are not worth going up
@@ -93,6 +95,7 @@ class Planner:
         self._home = np.array(robot.arm_pose("home"))
         self._named = [np.array(robot.arm_pose(name)) for name in robot.arm.poses_deg]
         self._pitches = _scan([math.radians(p) for p in robot.grasp.pitch_deg])
+        self._reaches: dict[tuple[float, float, bool], tuple[float, float] | None] = {}
 
     @functools.cached_property
     def solver(self) -> Solver:
@@ -416,7 +419,16 @@ class Planner:
             level: True where nothing is grasped, so that high up the tool may lean until it is
                 level.
         """
+        key = (round(azimuth, 2), round(height, 3), level)
+        if key not in self._reaches:
+            if len(self._reaches) >= _REACHES:
+                self._reaches.clear()
+            self._reaches[key] = self._reach(*key)
+        return self._reaches[key]
+
+    def _reach(self, azimuth: float, height: float, level: bool) -> tuple[float, float] | None:
         pitches = self._leaning(height, level)
+        pitches = pitches[:: max(1, len(pitches) // 4)]  # some will do to tell
         low, high = self.workspace.radius
         way = np.array([math.cos(azimuth), math.sin(azimuth), 0.0])
         z = max(height, self.grasp.floor)
@@ -424,25 +436,34 @@ class Planner:
         def works(radii: Array) -> npt.NDArray[np.bool_]:
             points = radii[:, None] * way
             points[:, 2] = z
-            pitch = np.array(pitches[:: max(1, len(pitches) // 4)])
-            many = np.repeat(points, len(pitch), axis=0)
-            found = self.solver.solve(many, np.tile(pitch, len(points)), math.nan)
+            many = np.repeat(points, len(pitches), axis=0)
+            found = self.solver.solve(many, np.tile(pitches, len(points)), math.nan)
             return np.asarray(found.solved.reshape(len(points), -1).any(-1))
 
-        if works(np.array([low, high])).all():
-            return low, high
+        def planned(radius: float) -> bool:  # what a call asks for, and so the last word
+            center = radius * way + [0.0, 0.0, z]
+            yaws = self._yaws(center, None, False)[:2]
+            if level:
+                return len(self._candidates(center, 0.0, pitches, yaws, self._home).q) > 0
+            aside = self.grasp.object_width / 2 + self.grasp.clearance
+            return self._plan(center, aside, pitches, yaws, self._home) is not None
+
         radii = np.linspace(low, high, 9)
-        good = np.flatnonzero(works(radii))
+        apart = (high - low) / 8
+        good = radii if works(radii[[0, -1]]).all() else radii[works(radii)]
         if not len(good):
             return None
         edges = []
-        for at, out in ((good[0], -1), (good[-1], 1)):
-            if not 0 <= at + out < len(radii):
-                edges.append(float(radii[at]))
-                continue
-            steps = np.arange(radii[at], radii[at + out], out * _REACH_STEP)
-            fine = works(steps)
-            edges.append(float(steps[np.argmin(fine) - 1] if not fine.all() else steps[-1]))
+        for edge, outwards in ((float(good[0]), -_REACH_STEP), (float(good[-1]), _REACH_STEP)):
+            steps = np.arange(1.0, max(2, round(apart / _REACH_STEP))) * outwards + edge
+            steps = steps[(steps > low) & (steps < high)]
+            fits = steps[works(steps)] if len(steps) else steps
+            out = fits[-1] if len(fits) else edge
+            inwards = (float(out) - outwards * i for i in range(_TRIES))
+            found = next((r for r in inwards if low <= r <= high and planned(r)), None)
+            if found is None:
+                return None
+            edges.append(found)
         return edges[0], edges[1]
 
 
