@@ -42,6 +42,7 @@ class Calculator(Tool):
 
     name = "calculator"
     timeout = 5.0
+    pure = True
 
     @property
     def description(self) -> str:
@@ -79,6 +80,7 @@ class AdvancedCalculator(Tool):
 
     name = "advanced_calculator"
     timeout = 5.0
+    pure = True
 
     @property
     def description(self) -> str:
