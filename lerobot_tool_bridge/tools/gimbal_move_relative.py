@@ -67,7 +67,7 @@ class GimbalMoveRelative(GimbalControl):
                 raise
             raise ToolFailure(
                 failure.code,
-                "Before its first move nobody knows where the head looks. Use gimbal_control once.",
+                "Before its first move nobody knows where it looks. Use gimbal_control first.",
             ) from None
         asked = (float(arguments["pan_delta"]), float(arguments["tilt_delta"]))
         wanted = [

@@ -186,7 +186,7 @@ def test_relative_needs_to_know_where_the_head_is() -> None:
         async def positions(self) -> tuple[float, float]:
             raise ToolFailure("unavailable", "The head reports no position.")
 
-    for measures, says in ((True, "reports no position"), (False, "Use gimbal_control once")):
+    for measures, says in ((True, "reports no position"), (False, "Use gimbal_control first")):
         head = Silent(measures)
         with pytest.raises(ToolFailure, match=says):
             by(relative(head), 10, 0)
