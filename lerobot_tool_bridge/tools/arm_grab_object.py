@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lerobot_tool_bridge import manipulation
@@ -104,6 +104,7 @@ class ArmGrabObject(Tool):
             )
         width = float(arguments.get("width", arm.robot.grasp.object_width))
         plan = await self._plan(arm, arguments, width)
+        between = width + 2 * self._clearance(arm, arguments, width)
         doing = "opening the gripper"
         try:
             context.feedback("Opening the gripper")
@@ -119,7 +120,7 @@ class ArmGrabObject(Tool):
             await arm.go(plan.hover)
             doing = "approaching the object"
             context.feedback("Approaching the object")
-            at = await self._approach(arm, plan)
+            at = await self._approach(arm, plan, between)
             doing = "closing the gripper"
             context.feedback("Closing the gripper")
             closed = await arm.close()
@@ -127,7 +128,8 @@ class ArmGrabObject(Tool):
             raise await arm.explained(failure, doing) from None
         if not arm.holds(closed):
             context.feedback("Nothing between the fingers; going back")
-            raise await self._nothing(arm, plan, at, closed, "The fingers closed")
+            where = arm.where(at, between)
+            raise await self._nothing(arm, plan, where, closed, "The fingers closed")
         context.feedback(f"Holding something {_mm(arm.width(closed))} wide; lifting it")
         try:
             await arm.follow(plan.way[::-1])
@@ -136,18 +138,19 @@ class ArmGrabObject(Tool):
             raise await arm.explained(failure, "lifting the object") from None
         if not arm.holds(lifted):
             context.feedback("It slipped out; going back")
-            raise await self._nothing(
-                arm, plan, at, lifted, "It slipped out while it was lifted: the fingers closed"
-            )
+            where = arm.where(at, arm.width(closed))
+            what = "It slipped out while it was lifted: the fingers closed"
+            raise await self._nothing(arm, plan, where, lifted, what)
         return (
             f"Grasped at {arm.where(at, arm.width(closed))} and lifted; the fingers are "
             f"{_mm(arm.width(lifted))} apart."
         )
 
-    async def _approach(self, arm: Manipulator, plan: Plan) -> tuple[float, ...]:
+    async def _approach(self, arm: Manipulator, plan: Plan, between: float) -> tuple[float, ...]:
         """Moves down to the object; goes back up where something stops the arm on the way.
 
-        A finger that lands on the object must not go on pressing.
+        A finger that lands on the object must not go on pressing. ``between`` is the room
+        between the fingers that the plan has, metres.
         """
         trouble = ""
         try:
@@ -160,7 +163,8 @@ class ArmGrabObject(Tool):
             off = arm.off(at, plan.end)
             if off <= _OFF:
                 return at
-            trouble = f"The fingers stopped at {arm.where(at)}, {_mm(off)} from where they should."
+            where = arm.where(at, between)
+            trouble = f"The fingers stopped around {where}, {_mm(off)} from where they should."
         await arm.follow(plan.way[::-1])
         raise ToolFailure(
             "tool_error",
@@ -169,29 +173,28 @@ class ArmGrabObject(Tool):
         )
 
     async def _plan(self, arm: Manipulator, arguments: Mapping[str, Any], width: float) -> Plan:
-        """How to get at the object.
-
-        Where its direction is not known, the fingers stay clear of its corners too.
-        """
+        """How to get at the object."""
         yaw = arguments.get("yaw_deg")
-        clearance = arm.robot.grasp.clearance
-        if yaw is None:
-            clearance = max(clearance, _CORNER * width)
         return await asyncio.to_thread(
             arm.planner.plan,
             [float(arguments[k]) for k in "xyz"],
             width,
-            clearance,
+            self._clearance(arm, arguments, width),
             None if yaw is None else math.radians(yaw),
             "width" not in arguments,
             await arm.port.positions(),
         )
 
+    def _clearance(self, arm: Manipulator, arguments: Mapping[str, Any], width: float) -> float:
+        """Free way beside the object; clear of its corners where its direction is not known."""
+        clearance = arm.robot.grasp.clearance
+        return clearance if "yaw_deg" in arguments else max(clearance, _CORNER * width)
+
     async def _nothing(
-        self, arm: Manipulator, plan: Plan, at: Sequence[float], state: GripperState, what: str
+        self, arm: Manipulator, plan: Plan, where: str, state: GripperState, what: str
     ) -> ToolFailure:
         """The failure, after the arm went back to where it is safe."""
-        text = f"Nothing was grasped at {arm.where(at)}. {what} to {_mm(arm.width(state))}"
+        text = f"Nothing was grasped at {where}. {what} to {_mm(arm.width(state))}"
         if arm.gripper.held_effort > 0:
             text += (
                 f" with an effort of {abs(state.effort):.2f} (from {arm.gripper.held_effort:.2f} "

@@ -109,6 +109,9 @@ def test_nothing_grasped_ends_open_and_at_home(arm: FakeArm) -> None:
     arm.check_moves()
     assert arm.state.position == arm.gripper_of.open
     assert "back at its home pose" in failure.message
+    for name in "xyz":  # where the object should have been, not one finger
+        at = metres(failure.message, name)
+        assert at == pytest.approx(PLACE[arm.robot.name][name], abs=0.001)
 
 
 def test_thing_that_slips_out_while_it_is_lifted(arm: FakeArm) -> None:
@@ -237,7 +240,7 @@ def test_fingers_that_land_on_the_thing(so101: FakeArm) -> None:
     so101.before = block
     failure = fail(so101)
     assert failure.code == "tool_error"
-    assert "The fingers stopped at" in failure.message
+    assert "The fingers stopped around" in failure.message
     assert "mm from where they should" in failure.message
     assert "close" not in so101.log
 
