@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lerobot_tool_bridge.core import strict_json
 from lerobot_tool_bridge.formats.base import Scan, Tagged, Unfit, add_json_calls
 
 _MAX_FAILURES = 16
@@ -69,6 +70,8 @@ class PlainJson(Tagged):
         for item in items:
             if not isinstance(item, dict) or not isinstance(item.get(self._name), str):
                 raise Unfit(start, f'an object with "{self._name}" expected')
+            if isinstance(item, strict_json.Repeated):
+                raise Unfit(start, f"the key {item.key!r} stands twice")
         for item in items:
             arguments = {k: v for k, v in item.items() if k != self._name}
             scan.call(item[self._name], arguments, start)
