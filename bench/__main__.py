@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PARTS = ("calls", "actions", "burst", "idle", "pictures", "start", "grasping")
+PARTS = ("calls", "actions", "burst", "idle", "pictures", "start", "grasping", "formats")
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -112,8 +112,10 @@ def other_format(text: str, name: str) -> str:
         return "" if base in ("json", "llama_json") and not match.group(1) else "json"
     if _PYTHON_CALLS.match(text) is not None:
         return "" if base == "pythonic" else "pythonic"
-    own = FORMATS[base].signs if base in FORMATS else ()
-    return next((n for sign, n in _SIGNS if n != base and sign not in own and sign in text), "")
+    for sign, other in _SIGNS:
+        if sign in text:
+            return "" if other == base else other
+    return ""
 
 
 class TextReader:

@@ -15,6 +15,7 @@ _BLOCKS = (
     "<｜DSML｜tool_calls>",
     "<｜DSML｜ calls>",
 )
+_NO_NAME = frozenset(" \t\n{}<>[]\"'`")
 _V3 = re.compile(r"([^\s`{}<>]{1,256})[ \t]*\n```(?:json)?[ \t]*\n")
 _FENCE = re.compile(r"\s*```")
 _INVOKE = re.compile(r'\s*<｜DSML｜ ?invoke name="([^"\n]{1,256})"\s{0,8}(/?)>')
@@ -61,6 +62,8 @@ def _tokens(scan: Scan) -> None:
         if separator < 0:
             raise Unfit(scan.pos, f"{_SEPARATOR} expected", len(scan.text) - scan.pos <= MAX_NAME)
         name = scan.text[scan.pos : separator].strip()
+        if not name or any(c in _NO_NAME for c in name):
+            raise Unfit(scan.pos, "the name of a tool expected")
         scan.pos = separator + len(_SEPARATOR)
         fenced = scan.match(_V3) if name == "function" else None
         if fenced is not None:

@@ -8,9 +8,11 @@ from lerobot_tool_bridge.formats.base import MALFORMED, REASONING, Format, Scan,
 
 _FIRST = re.compile(r"\s*(?:<\|start\|>|<\|channel\|>|to=)")
 _HEADER_END = re.compile(r"<\|(?:message|start|end|call|return)\|>")
-_RECIPIENT = re.compile(r"(?:^|\s)to=([^\s<>|]{1,300})")
-_BODY_END = re.compile(r"<\|(?:end|return|call)\|>(?=\s*(?:<\|start\|>|$))")
-_CHANNELS = ("analysis", "commentary", "final")
+_ROLE = re.compile(r"\s*(?:assistant)?(?:\s*to=([^\s<>|]{1,300}))?\s*")
+_CHANNEL = re.compile(
+    r"\s*(analysis|commentary|final)(?:\s+to=([^\s<>|]{1,300}))?(?:\s+[\w.+/-]{1,64})?\s*"
+)
+_BODY_END = re.compile(r"<\|(?:end|return|call)\|>(?=\s*(?:<\|start\|>|\Z))")
 _MAX_HEADER = 1000
 
 
@@ -32,11 +34,11 @@ class Harmony(Format):
 
     def read(self, scan: Scan) -> None:
         if _FIRST.match(scan.text) is None:
-            start = scan.text.find("<|start|>")
-            if start < 0:
-                start = len(scan.text)
-            scan.content.append(scan.text[:start])
-            scan.pos = start
+            if "<|message|>" in scan.text:
+                self.fail(scan, 0, Unfit(0, "the header of a message expected"))
+            else:  # a server took the headers away
+                scan.content.append(scan.text)
+            return
         while not scan.ended:
             start = scan.pos
             try:
@@ -56,21 +58,20 @@ class Harmony(Format):
         header = scan.text[scan.pos : end.start()]
         role, _, rest = header.partition("<|channel|>")
         part, _, _ = rest.partition("<|constrain|>")
-        words = part.split()
-        found = _RECIPIENT.search(role) or _RECIPIENT.search(part)
-        channel = words[0] if words else ""
-        if channel not in _CHANNELS or "<|" in part:
+        named = _ROLE.fullmatch(role)
+        channel = _CHANNEL.fullmatch(part)
+        if named is None or channel is None:
             raise Unfit(scan.pos, "a channel (analysis, commentary or final) expected")
         scan.pos = end.end()
-        recipient = found.group(1) if found is not None else ""
+        recipient = named.group(1) or channel.group(2) or ""
         if recipient.startswith("functions."):
-            self._call(scan, start, recipient[10:], channel)
+            self._call(scan, start, recipient[10:], channel.group(1))
             return
         body = self._body(scan)
         if recipient and recipient != "assistant":
             detail = f"A message to {recipient[:64]!r} is no call of a function; it is not run."
             scan.note(MALFORMED, start, detail)
-        elif channel == "analysis":
+        elif channel.group(1) == "analysis":
             scan.reasoning.append(body)
         else:
             if scan.content and scan.content[-1]:

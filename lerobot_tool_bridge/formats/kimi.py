@@ -64,6 +64,7 @@ _CLOSE = re.compile(r"<\|close\|>argument<\|sep\|>")
 _FOLLOWS = re.compile(r"(?:<\|open\|>argument |<\|close\|>call<\|sep\|>)")
 _NESTED = re.compile(r"<\|open\|>(?:argument|call) ")
 _ANY = re.compile(r"<\|(?:open|close)\|>[a-z]{1,16}[^<]{0,300}<\|sep\|>|<\|end_of_msg\|>")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _CALL_DONE, _TOOLS_DONE = "<|close|>call<|sep|>", "<|close|>tools<|sep|>"
 
 
@@ -87,7 +88,7 @@ class KimiK3(Format):
             mark, start = match.group(), match.start()
             self._text(scan, channel, text[scan.pos : start])
             scan.pos = match.end()
-            if mark == "<|open|>tools<|sep|>" and channel != "think":
+            if mark == "<|open|>tools<|sep|>" and channel != "think" and scan.count % 2 == 0:
                 try:
                     self._tools(scan)
                 except Unfit as unfit:
@@ -119,7 +120,11 @@ class KimiK3(Format):
 
     @staticmethod
     def _text(scan: Scan, channel: str, text: str) -> None:
-        (scan.reasoning if channel == "think" else scan.content).append(text)
+        if channel == "think":
+            scan.reasoning.append(text)
+        else:
+            scan.content.append(text)
+            scan.count += len(_FENCE.findall(text))  # an odd number: a code block is open
 
     @staticmethod
     def _tools(scan: Scan) -> None:
