@@ -162,7 +162,11 @@ def narrow(schema: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, An
         limits: Its types win; properties that it does not know are dropped if it is closed.
     """
     out = dict(schema)
+    if "type" in limits and "nullable" in out:
+        del out["nullable"]  # a part of the type, which is that of the limits
     for key, limit in limits.items():
+        if key == "nullable" and "type" not in limits:
+            continue
         if key not in out or out[key] == limit or key == "type":
             out[key] = limit
         elif key in _NOTES:

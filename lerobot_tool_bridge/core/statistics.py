@@ -83,7 +83,11 @@ class Statistics:
         }
 
     def __str__(self) -> str:
-        parts = [f"{self.calls} calls", f"{self.succeeded} succeeded", f"{self.errors} errors"]
+        parts = [
+            f"{self.calls} call{'' if self.calls == 1 else 's'}",
+            f"{self.succeeded} succeeded",
+            f"{self.errors} error{'' if self.errors == 1 else 's'}",
+        ]
         for name in ("failed", "rejected", "timeout", "cancelled", "cached"):
             if getattr(self, name):
                 parts.append(f"{getattr(self, name)} {name}")

@@ -14,7 +14,7 @@ from signature_cases import GOOD, REFUSED, Level, Mixed, Speed, optionals, union
 from signature_expected import EXPECTED
 
 from lerobot_tool_bridge.core.errors import LoadError, Rejection
-from lerobot_tool_bridge.core.schema import Schema
+from lerobot_tool_bridge.core.schema import Schema, narrow
 from lerobot_tool_bridge.core.signature import (
     DocstringParsingException,
     TypeHintParsingException,
@@ -113,6 +113,21 @@ def test_nullable_in_every_place(part, good, bad):
     assert not accepts(schema, enum=bad)
     strict = Schema({"type": "object", "properties": {"enum": part}})
     assert not accepts(strict, enum=None)
+
+
+def test_null_is_allowed_only_where_both_schemas_allow_it():
+    loose = {"type": "number", "nullable": True}
+    tight = {"type": "number", "minimum": 0}
+    for declared, own, null in (
+        (loose, tight, False),
+        (tight, loose, True),  # the types are those of the tool
+        (loose, {"minimum": 0}, True),
+        (tight, {"nullable": True}, False),
+    ):
+        made = narrow({"properties": {"x": declared}}, {"properties": {"x": own}})
+        schema = Schema(made)
+        assert accepts(schema, x=None) is null
+        assert not accepts(schema, x=-1)
 
 
 def test_eight_limited_properties_are_fast():
