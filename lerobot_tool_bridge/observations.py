@@ -14,11 +14,13 @@ import logging
 import os
 import re
 import secrets
+import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lerobot_tool_bridge.core import show
 from lerobot_tool_bridge.core.errors import Rejection, ToolFailure
 
 LABEL_PATTERN = r'^[^/\\:*?"<>|%.~ -][^/\\:*?"<>|%]*$'
@@ -27,6 +29,17 @@ LABEL_PATTERN = r'^[^/\\:*?"<>|%.~ -][^/\\:*?"<>|%]*$'
 
 LABEL_FORM = 'Any language, spaces inside; none of / \\ : * ? " < > | % and no . - ~ to begin with'
 """The same in words."""
+
+LATEST = "latest"
+"""Names the picture that was saved last, where one is read."""
+
+NO_PICTURE = "no_such_picture"
+"""Code of the failure when there is no picture of a name."""
+
+PICTURES = (".png", ".jpg", ".jpeg")
+MAX_PICTURE_BYTES = 64 * 1024 * 1024
+_MAX_SIDE_BYTES = 256 * 1024
+_TAKE = "Take one with record_observation first."
 
 MAX_CHARACTERS = 120
 MAX_BYTES = 240
@@ -89,7 +102,7 @@ class Observations:
     """A folder of pictures, each with a JSON side file.
 
     The folder is made and opened at the first picture and held open from then on, so that nobody
-    can put another in its place. Methods block on the disk: call them in a thread.
+    can put another in its place. Methods block on the disk: call them in a thread, one at a time.
 
     Args:
         path: The folder. Its last part must not be a link.
@@ -119,6 +132,66 @@ class Observations:
             _log.error("can't save a picture in %s: %s", self._path, error)
             raise ToolFailure("tool_error", _sentence(error)) from None
 
+    # --- reading ------------------------------------------------------------------------------
+
+    def newest(self, count: int = 1) -> list[str]:
+        """Names of the pictures that were saved last, the newest first."""
+        try:
+            folder = self._folder(make=False)
+            names = [n for n in os.listdir(folder) if n.lower().endswith(PICTURES)]
+            stats = {n: os.stat(n, dir_fd=folder, follow_symlinks=False) for n in names}
+        except OSError:
+            return []
+        return sorted(names, key=lambda n: (-stats[n].st_mtime_ns, n))[:count]
+
+    def read(self, name: str) -> tuple[str, bytes, dict[str, Any]]:
+        """A saved picture.
+
+        Args:
+            name: Of a picture of the folder, with or without its ending, or ``latest``.
+
+        Returns:
+            Its name, its bytes, and the facts of its side file; none where it has no good one.
+
+        Raises:
+            ToolFailure: ``no_such_picture``; says which there are.
+        """
+        newest = self.newest(5)
+        if name.strip().lower() == LATEST:
+            if not newest:
+                raise ToolFailure(NO_PICTURE, f"There is no picture yet. {_TAKE}")
+            name = newest[0]
+        problem = _problem(name)
+        names = [] if problem else [name, *(f"{name}{ending}" for ending in PICTURES)]
+        for candidate in names:
+            if not candidate.lower().endswith(PICTURES):
+                continue
+            with contextlib.suppress(OSError):
+                data = self._content(candidate, MAX_PICTURE_BYTES)
+                return candidate, data, self._facts(candidate)
+        what = f"image_path {problem}." if problem else f"There is no picture {show.text(name)}."
+        if not newest:
+            raise ToolFailure(NO_PICTURE, f"{what} There is none at all yet. {_TAKE}")
+        known = show.listed(show.text(n, 80) for n in newest)
+        raise ToolFailure(NO_PICTURE, f"{what} The newest are {known}; or say {LATEST}.")
+
+    def _content(self, name: str, limit: int) -> bytes:
+        """A plain file of the folder, never what a link points to."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=self._folder(make=False)), "rb") as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+                raise OSError(errno.EFBIG, "no plain file of a usual size")
+            return file.read(limit)
+
+    def _facts(self, picture: str) -> dict[str, Any]:
+        try:
+            side = self._content(f"{picture.rpartition('.')[0]}.json", _MAX_SIDE_BYTES)
+            facts = json.loads(side)
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
     def close(self) -> None:
         """Lets go of the folder; the next picture opens it again."""
         if self._fd >= 0:
@@ -128,11 +201,12 @@ class Observations:
     def __del__(self) -> None:
         self.close()
 
-    def _folder(self) -> int:
+    def _folder(self, make: bool = True) -> int:
         if self._fd >= 0 and os.fstat(self._fd).st_nlink == 0:  # somebody deleted it
             self.close()
         if self._fd < 0:
-            self._path.mkdir(parents=True, exist_ok=True)
+            if make:
+                self._path.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             self._fd = os.open(self._path, flags)
         return self._fd

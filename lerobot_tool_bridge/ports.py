@@ -85,6 +85,24 @@ class GimbalPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Intrinsics:
+    """A camera's optics, as ``sensor_msgs/CameraInfo`` has them.
+
+    Attributes:
+        width, height: Picture that they are for, pixels.
+        model: ``plumb_bob``, ``rational_polynomial`` or ``equidistant``.
+        d: Coefficients of the lens.
+        k: Camera matrix, row by row.
+    """
+
+    width: int
+    height: int
+    model: str
+    d: tuple[float, ...]
+    k: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One picture as it came from the robot, not decoded.
 
@@ -95,6 +113,7 @@ class Frame:
         stamp: Seconds since the epoch of the header's clock.
         frame_id: The header's frame.
         source: Topic or service that it came from, for messages.
+        intrinsics: The camera's, at this or another size; None where they are not known.
     """
 
     encoding: str
@@ -107,6 +126,7 @@ class Frame:
     stamp: float
     frame_id: str
     source: str
+    intrinsics: Intrinsics | None = None
 
 
 class CameraPort(Protocol):

@@ -157,6 +157,9 @@ class Camera:
         compressed_image: sensor_msgs/CompressedImage topic, likewise; may be empty.
         still_service: std_srvs/Trigger that has one still published; may be empty.
         still_topic: sensor_msgs/CompressedImage where it is published.
+        info: sensor_msgs/CameraInfo of the topics; may be empty.
+        still_info: sensor_msgs/CameraInfo that comes with each still; where nobody publishes it,
+            ``info`` counts. May be empty.
     """
 
     name: str = "camera"
@@ -165,6 +168,8 @@ class Camera:
     compressed_image: str = ""
     still_service: str = "camera/capture_still"
     still_topic: str = "camera/still/compressed"
+    info: str = "camera/camera_info"
+    still_info: str = "camera/still/camera_info"
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,11 @@ class Chain:
         pose, _, _ = self._walk(np.asarray(q, dtype=float))
         return pose
 
+    def points(self, q: npt.ArrayLike) -> Array:
+        """Where the joints' origins are, then the tool point: ``(..., n + 1, 3)``."""
+        pose, origins, _ = self._walk(np.asarray(q, dtype=float))
+        return np.stack([*origins, pose.position], axis=-2)
+
     def fk_jacobian(self, q: npt.ArrayLike) -> tuple[Pose, Array]:
         """The tool frame, and the geometric Jacobian ``(..., 6, n)`` of its point.
 

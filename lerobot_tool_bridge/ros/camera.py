@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import array
 import asyncio
+import dataclasses
 import time
 from typing import Any
 
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_srvs.srv import Trigger
 
 from lerobot_tool_bridge.core.errors import ToolFailure
-from lerobot_tool_bridge.ports import Frame
+from lerobot_tool_bridge.ports import Frame, Intrinsics
 from lerobot_tool_bridge.robot import Camera
 from lerobot_tool_bridge.ros import qos
 from lerobot_tool_bridge.ros.link import POLL, Link
 from lerobot_tool_bridge.ros.polled import Polled
 
 _FRAME_LIMIT = 5.0
+_INFO_LIMIT = 0.5  # seconds that a picture waits for its camera_info
 _SAME_CLOCK = 2.0
 """Stamps that differ by more than this many seconds from our clock are of another one."""
 
@@ -39,15 +41,20 @@ class RosCamera:
         node = link.node
         self._service = None
         self._stills: Polled | None = None
+        self._infos: Polled | None = None
+        self._known: Intrinsics | None = None  # where a still comes without
         if camera.still_service:
             self._service = node.create_client(Trigger, camera.still_service)
             self._stills = self._subscribe(CompressedImage, camera.still_topic)
+            if camera.still_info:
+                self._infos = Polled(node, CameraInfo, camera.still_info, qos.STATES)
         self._observations = node.create_publisher(CompressedImage, "~/observations", qos.LATCHED)
 
     def close(self) -> None:
         """Ends the connection."""
-        if self._stills is not None:
-            self._stills.close()
+        for topic in (self._stills, self._infos):
+            if topic is not None:
+                topic.close()
         if self._service is not None:
             self._link.node.destroy_client(self._service)
         self._link.node.destroy_publisher(self._observations)
@@ -114,17 +121,57 @@ class RosCamera:
         began = _Moment(self._link)
         answer = self._link.request(self._service, Trigger.Request())
         try:
-            return await self._next(stills, began, answer)
+            frame = await self._next(stills, began, answer)
         finally:
             answer.cancel()
+        return dataclasses.replace(frame, intrinsics=await self._intrinsics(frame.stamp))
 
     async def _from_topic(self, kind: type, topic: str) -> Frame:
         began = _Moment(self._link)
-        stream = self._subscribe(kind, topic)
+        stream, infos = self._subscribe(kind, topic), self._subscribe_info()
         try:
-            return await self._next(stream, began)
+            frame = await self._next(stream, began)
+            return dataclasses.replace(frame, intrinsics=await self._one(infos))
         finally:
-            stream.close()
+            for subscription in (stream, infos):
+                if subscription is not None:
+                    subscription.close()
+
+    # --- the camera's optics ------------------------------------------------------------------
+
+    async def _intrinsics(self, stamp: float) -> Intrinsics | None:
+        """Those that came with a still; where none come, those of the stream, asked for once."""
+        infos = self._infos
+        if infos is not None and infos.publishers:
+            return await self._one(infos, stamp)
+        if self._known is None:
+            topic = self._subscribe_info()
+            try:
+                self._known = await self._one(topic)
+            finally:
+                if topic is not None:
+                    topic.close()
+        return self._known
+
+    def _subscribe_info(self) -> Polled | None:
+        topic = self._camera.info
+        if not topic or not self._link.node.count_publishers(topic):
+            return None
+        return Polled(self._link.node, CameraInfo, topic, qos.STATES)
+
+    async def _one(self, topic: Polled | None, stamp: float | None = None) -> Intrinsics | None:
+        """The next ones, or those with a stamp; None where none come soon or they say nothing."""
+        if topic is None:
+            return None
+        end = self._link.loop.time() + _INFO_LIMIT
+        while True:
+            while taken := topic.take():
+                message = taken.message
+                if stamp is None or abs(_seconds(message.header.stamp) - stamp) < 1e-6:
+                    return _optics(message)
+            if self._link.loop.time() > end:
+                return None
+            await asyncio.sleep(POLL)
 
     async def _next(
         self, topic: Polled, began: _Moment, answer: asyncio.Future[Any] | None = None
@@ -176,6 +223,18 @@ class _Moment:
 
 def _seconds(stamp: Any) -> float:
     return float(stamp.sec + stamp.nanosec * 1e-9)
+
+
+def _optics(message: CameraInfo) -> Intrinsics | None:
+    if not message.k[0] > 0:
+        return None  # all zero: not calibrated
+    return Intrinsics(
+        int(message.width),
+        int(message.height),
+        message.distortion_model or "plumb_bob",
+        tuple(float(v) for v in message.d),
+        tuple(float(v) for v in message.k),
+    )
 
 
 def _frame(message: Any, source: str) -> Frame:

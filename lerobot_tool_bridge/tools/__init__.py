@@ -13,6 +13,8 @@ BUILTIN: tuple[str, ...] = (
     "lerobot_tool_bridge.tools.gimbal_control:GimbalControl",
     "lerobot_tool_bridge.tools.gimbal_move_relative:GimbalMoveRelative",
     "lerobot_tool_bridge.tools.record_observation:RecordObservation",
+    "lerobot_tool_bridge.tools.vlm_detect_objects:VlmDetectObjects",
+    "lerobot_tool_bridge.tools.vlm_analyze_image:VlmAnalyzeImage",
     "lerobot_tool_bridge.tools.calculator:Calculator",
     "lerobot_tool_bridge.tools.calculator:AdvancedCalculator",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lerobot_tool_bridge.observations import (
     check_label,
 )
 from lerobot_tool_bridge.ports import Frame, Ports
+from lerobot_tool_bridge.vision.joints import moving, stand
 
 
 class RecordObservation(Tool):
@@ -74,7 +76,9 @@ class RecordObservation(Tool):
         if camera is None:
             raise ToolFailure("unavailable", "This robot has no camera.")
         stem = check_label(arguments["label"])
+        before = await stand(self.ports)
         frame = await camera.still()
+        after = await stand(self.ports)
         picture = await asyncio.to_thread(images.to_png, frame)
         facts = {
             "label": arguments["label"],
@@ -85,6 +89,10 @@ class RecordObservation(Tool):
             "channels": picture.channels,
             "bits": picture.bits,
             "note": picture.note,
+            "intrinsics": dataclasses.asdict(frame.intrinsics) if frame.intrinsics else None,
+            "joints": {n: round(p, 5) for n, p in after.positions.items()},
+            "gripper_effort": after.effort,
+            "moving": moving(before.positions, after.positions),
         }
         file = await asyncio.to_thread(self._observations.save, stem, picture.png, facts)
         camera.publish_observation(picture.png, "png", frame)

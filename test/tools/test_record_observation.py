@@ -126,6 +126,10 @@ def test_picture_side_file_and_topic(tmp_path: Path) -> None:
         "channels": 3,
         "bits": 8,
         "note": "",
+        "intrinsics": None,
+        "joints": {},
+        "gripper_effort": None,
+        "moving": [],
         "file": "red cup.png",
     }
     ((data, media, frame),) = camera.published

@@ -121,7 +121,7 @@ class CameraDriver(ManagedNode):
         self._frame_id = ""
         self._name = ""
         self._intrinsics: calibration.Intrinsics | None = None
-        self._info: CameraInfo | None = None
+        self._infos: dict[tuple[int, int], CameraInfo] = {}  # by width and height
 
     # --- life cycle ---------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class CameraDriver(ManagedNode):
             wanted = Mode(*(self.param(p) for p in ("width", "height", "fps", "codec")))
             if wanted.codec and len(wanted.codec) != 4:
                 raise CameraError(f"codec is {wanted.codec!r}; it should be four letters: MJPG.")
-            self._info = None
+            self._infos = {}
             self._make_parts()
             self._camera = Camera(
                 lambda: open_capture(source, wanted),
@@ -175,6 +175,7 @@ class CameraDriver(ManagedNode):
         self._jpeg = self._topic(CompressedImage, "camera/image_raw/compressed")
         self._info_topic = self._topic(CameraInfo, "camera/camera_info")
         self._still = self._topic(CompressedImage, "camera/still/compressed")
+        self._still_info = self._topic(CameraInfo, "camera/still/camera_info")
         service = self.create_service(
             Trigger,
             "camera/capture_still",
@@ -214,7 +215,8 @@ class CameraDriver(ManagedNode):
             return
         pixels = self._small(shot.pixels)
         if info:
-            self._info_topic.publish(self._camera_info(pixels, header))
+            height, width = pixels.shape[:2]
+            self._info_topic.publish(self._camera_info(width, height, header))
         if raw:
             self._raw.publish(_image(pixels, header))
         if jpeg:
@@ -230,6 +232,8 @@ class CameraDriver(ManagedNode):
         kind = "mono8" if shot.pixels.ndim == 2 else "bgr8"
         message = CompressedImage(header=header, format=f"{kind}; png compressed {kind}")
         message.data = array.array("B", images.encode(shot.pixels))
+        # before its picture, so that whoever has the picture has it too
+        self._still_info.publish(self._camera_info(width, height, header))
         self._still.publish(message)
         self._taken += 1
         text = f"stamp {_seconds(header.stamp)}, {width}x{height} png on {self._still.topic_name}"
@@ -256,10 +260,9 @@ class CameraDriver(ManagedNode):
         message.data = array.array("B", bytes(data))
         return message
 
-    def _camera_info(self, pixels: Pixels, header: Header) -> CameraInfo:
-        height, width = pixels.shape[:2]
-        info = self._info
-        if info is None or (info.width, info.height) != (width, height):
+    def _camera_info(self, width: int, height: int, header: Header) -> CameraInfo:
+        info = self._infos.get((width, height))
+        if info is None:
             known = self._intrinsics
             if known is not None and not known.fits(width, height):
                 self.get_logger().warning(
@@ -281,7 +284,7 @@ class CameraDriver(ManagedNode):
                 r=list(known.r),
                 p=list(known.p),
             )
-            self._info = info
+            self._infos[width, height] = info
         info.header = header
         return info
 
