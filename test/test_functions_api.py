@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterator
 from enum import Enum
 from typing import Any, List, Optional  # noqa: UP035
 
@@ -22,19 +21,16 @@ from lerobot_tool_bridge.functions import (
     integrate_tool_result,
     register_function,
 )
+from lerobot_tool_bridge.local import Local
 from lerobot_tool_bridge.ports import Ports
 
 
 @pytest.fixture(autouse=True)
-def registry() -> Iterator[type[FunctionRegistry]]:
-    """Forgets what a test registers."""
-    before = FunctionRegistry.names()
-    FunctionRegistry.problems.clear()
-    yield FunctionRegistry
-    for name in FunctionRegistry.names():
-        if name not in before:
-            FunctionRegistry.unregister(name)
-    FunctionRegistry.configure({"function_calling": {"tools": {}}})
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has an empty registry."""
+    for name, value in (("_functions", {}), ("_settings", {}), ("_new", []), ("problems", [])):
+        monkeypatch.setattr(FunctionRegistry, name, value)
+    monkeypatch.setattr(FunctionRegistry, "_local", Local())
 
 
 def ask(name: str, arguments: Any, call_id: str = "call_1") -> dict[str, Any]:

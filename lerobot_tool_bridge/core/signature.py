@@ -345,7 +345,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _plain(hint: Any) -> dict[str, Any]:
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if _is_enum(hint):
         return _choice([m.value for m in hint], f"The Enum {hint.__name__}")
     if hint is Any:
         return {}
@@ -402,21 +402,30 @@ def _unknown(hint: Any) -> TypeHintParsingException:
 
 
 def _written(hint: Any) -> str:
-    return hint.__qualname__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+    return hint.__qualname__ if _is_class(hint) else str(hint).replace("typing.", "")
+
+
+def _is_class(hint: Any) -> bool:
+    # list[int] is an instance of type in Python 3.10
+    return isinstance(hint, type) and typing.get_origin(hint) is None
+
+
+def _is_enum(hint: Any) -> bool:
+    return _is_class(hint) and issubclass(hint, Enum)
 
 
 # --- values -----------------------------------------------------------------------------------
 
 
 def _needs_work(hint: Any) -> bool:
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if _is_enum(hint):
         return True
     return typing.get_origin(hint) is tuple or any(_needs_work(h) for h in typing.get_args(hint))
 
 
 def _make(hint: Any, value: Any) -> Any:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if _is_enum(hint):
         return hint(value)
     if origin is tuple and isinstance(value, list):
         kinds = inner or (Any,) * len(value)
