@@ -94,6 +94,15 @@ class Ros:
         self.node.create_subscription(kind, topic, messages.append, qos)
         return messages
 
+    def make(self, make: Callable[[], T]) -> T:
+        """Makes something in the node's own thread.
+
+        For action clients: an executor that spins meanwhile may see them before they are whole.
+        """
+        task = self.executor.create_task(make)
+        self.executor.wake()
+        return self.result(task)  # type: ignore[no-any-return]
+
     def call(self, kind: type, name: str, request: Any = None, limit: float = LIMIT) -> Any:
         """Calls a service and returns its response."""
         client = self.node.create_client(kind, name)

@@ -114,10 +114,14 @@ class Arm:
         ros.node.create_subscription(
             DiagnosticArray, "/diagnostics", lambda m: self.health.extend(m.status), 10
         )
-        self.follow = ActionClient(
-            ros.node, FollowJointTrajectory, "arm_controller/follow_joint_trajectory"
+        self.follow = ros.make(
+            lambda: ActionClient(
+                ros.node, FollowJointTrajectory, "arm_controller/follow_joint_trajectory"
+            )
         )
-        self.grip = ActionClient(ros.node, GripperCommand, "gripper_controller/gripper_cmd")
+        self.grip = ros.make(
+            lambda: ActionClient(ros.node, GripperCommand, "gripper_controller/gripper_cmd")
+        )
         self._get_state = ros.node.create_client(GetState, "arm_driver/get_state")
         self._change_state = ros.node.create_client(ChangeState, "arm_driver/change_state")
         self.process: Process | None = None

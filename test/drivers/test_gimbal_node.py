@@ -91,7 +91,7 @@ def goal(*points, joints=("gimbal_pan", "gimbal_tilt")):
 class Client:
     def __init__(self, ros):
         self.ros = ros
-        self.client = ActionClient(ros.node, FollowJointTrajectory, ACTION)
+        self.client = ros.make(lambda: ActionClient(ros.node, FollowJointTrajectory, ACTION))
         assert self.client.wait_for_server(30)
 
     def send(self, *points, **more):

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from lerobot_tool_bridge.drivers.arm.servos import TICK, Sample, ServoJoint, Servos, Unfit
 from lerobot_tool_bridge.drivers.feetech.bus import BAUD_RATE, BusError, NoReply, ServoBus
-from lerobot_tool_bridge.drivers.gimbal.protocol import Axis, State
+from lerobot_tool_bridge.drivers.gimbal.protocol import CENTER_DEG, Axis, State
+from lerobot_tool_bridge.robot import Range
 
-_CENTER = math.radians(135.0)
+MIDDLE = 2048
 _MARGIN = 0.1
 _MISSED = 5
 """Readings in a row that may fail before the head counts as lost."""
@@ -33,6 +34,10 @@ class FeetechHead:
             bus.close()
             raise
         self._missed = 0
+
+    @staticmethod
+    def reach_deg(axis: Axis) -> Range:
+        return -math.inf, math.inf  # a whole turn, wherever its middle is
 
     def read(self) -> State | None:
         try:
@@ -72,7 +77,7 @@ def _servo_joint(axis: Axis) -> ServoJoint:
         axis.servo_id,
         axis.joint.low,
         axis.joint.high,
-        zero=axis.center_ticks - sign * _CENTER / TICK,
+        zero=(axis.center_ticks or MIDDLE) - sign * math.radians(CENTER_DEG) / TICK,
         sign=sign,
     )
 

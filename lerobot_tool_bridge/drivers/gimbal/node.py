@@ -12,7 +12,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from control_msgs.action import FollowJointTrajectory
@@ -67,8 +67,16 @@ PARAMETERS = (
     Param("pan_pulse_deg", [0.0, 270.0], "PWM servos: pan angles at pan_pulse_us, degrees."),
     Param("tilt_pulse_us", [500.0, 2500.0], "PWM servos: as pan_pulse_us."),
     Param("tilt_pulse_deg", [0.0, 270.0], "PWM servos: tilt angles at tilt_pulse_us, degrees."),
-    Param("center_ticks", [2048, 2048], "Bus servos: readings where pan and tilt are at 135°."),
-    Param("inverted", [False, False], "Bus servos: whether they count against the joint."),
+    Param(
+        "center_ticks",
+        [0, 0],
+        "Bus servos: readings where pan and tilt are at 135°; 0 for the middle of their range.",
+    ),
+    Param(
+        "inverted",
+        [False, False],
+        "Bus servos and waveshare_json: whether they count against the joint.",
+    ),
     Param(
         "max_speed",
         0.0,
@@ -199,19 +207,26 @@ class GimbalDriver(ManagedNode):
         which = ("pan", "tilt")[index]
         pulse_us = _pair(self.param(f"{which}_pulse_us"), f"{which}_pulse_us")
         pulse_deg = _pair(self.param(f"{which}_pulse_deg"), f"{which}_pulse_deg")
-        low, high = limits_deg
-        if self.param("protocol") == "zl_ascii":  # whose servos may not reach all of it
-            low, high = max(low, min(pulse_deg)), min(high, max(pulse_deg))
         for other in ("servo_ids", "center_ticks", "inverted"):
             _pair(self.param(other), other, different=other == "servo_ids")
-        return Axis(
-            Joint(name, math.radians(low), math.radians(high), speed),
+        axis = Axis(
+            Joint(name, math.radians(limits_deg[0]), math.radians(limits_deg[1]), speed),
             self.param("servo_ids")[index],
             pulse_us,
             pulse_deg,
             self.param("center_ticks")[index],
             self.param("inverted")[index],
+            index,
         )
+        # its servo may not reach all of it
+        low, high = find(self.param("protocol")).reach_deg(axis)
+        low, high = max(low, limits_deg[0]), min(high, limits_deg[1])
+        if not low < high:
+            raise NodeError(
+                f"The {which} servo reaches nothing of {limits_deg[0]:g}° to {limits_deg[1]:g}°. "
+                "See center_ticks, inverted and the pulses."
+            )
+        return replace(axis, joint=Joint(name, math.radians(low), math.radians(high), speed))
 
     # --- the head -----------------------------------------------------------------------------
 

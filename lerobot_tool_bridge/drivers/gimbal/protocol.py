@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from lerobot_tool_bridge.drivers.arm.control import Joint
+from lerobot_tool_bridge.robot import Range
 
 PROTOCOLS = {
     "zl_ascii": "lerobot_tool_bridge.drivers.gimbal.zl_ascii:ZlAscii",
     "feetech": "lerobot_tool_bridge.drivers.gimbal.feetech:FeetechHead",
+    "lx16a": "lerobot_tool_bridge.drivers.gimbal.lx16a:Lx16a",
+    "waveshare_json": "lerobot_tool_bridge.drivers.gimbal.waveshare_json:WaveshareJson",
 }
+
+CENTER_DEG = 135.0
+"""Joint angle in the middle of a servo's range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +35,19 @@ class Axis:
         pulse_us: Pulses (µs) at both ends of ``pulse_deg``; the second one is the smaller one
             where the servo counts against the joint. For PWM servos.
         pulse_deg: Joint angles at these pulses, degrees.
-        center_ticks: Reading of a bus servo where the joint is at 135°.
+        center_ticks: Reading of a bus servo where the joint is at 135°; 0 for the middle of its
+            range.
         inverted: Whether a bus servo counts against the joint.
+        index: 0 for pan, 1 for tilt.
     """
 
     joint: Joint
     servo_id: int
     pulse_us: tuple[float, float] = (500.0, 2500.0)
     pulse_deg: tuple[float, float] = (0.0, 270.0)
-    center_ticks: int = 2048
+    center_ticks: int = 0
     inverted: bool = False
+    index: int = 0
 
     def pulse(self, position: float) -> float:
         """The pulse (µs) for a joint position (radians)."""
@@ -64,6 +73,10 @@ class HeadProtocol(Protocol):
     @property
     def measures(self) -> bool:
         """Whether the servos can say where they are."""
+
+    @staticmethod
+    def reach_deg(axis: Axis) -> Range:
+        """From where to where the servo can turn the joint, degrees."""
 
     def read(self) -> State | None:
         """Where the head is; None where that can't be measured. Notices a port that is gone."""

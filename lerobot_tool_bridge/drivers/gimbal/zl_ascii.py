@@ -7,18 +7,15 @@ them last. A position can't be read from a PWM servo.
 
 from __future__ import annotations
 
-import os
-import termios
 from collections.abc import Iterable, Sequence
 
-from lerobot_tool_bridge.drivers.feetech.bus import PortError, open_port
+from lerobot_tool_bridge.drivers.gimbal.line import Line
 from lerobot_tool_bridge.drivers.gimbal.protocol import Axis, State
+from lerobot_tool_bridge.robot import Range
 
 BAUD_RATE = 115_200
 PULSE_US = (500, 2500)
 LONGEST_MS = 9999
-
-_WRITE_TIMEOUT = 0.2
 
 
 class ZlAscii:
@@ -28,15 +25,14 @@ class ZlAscii:
 
     def __init__(self, port: str, baud_rate: int, axes: Sequence[Axis]) -> None:
         self._axes = tuple(axes)
-        self._port = open_port(port, baud_rate or BAUD_RATE)
-        self._port.write_timeout = _WRITE_TIMEOUT
+        self._line = Line(port, baud_rate or BAUD_RATE)
+
+    @staticmethod
+    def reach_deg(axis: Axis) -> Range:
+        return min(axis.pulse_deg), max(axis.pulse_deg)
 
     def read(self) -> State | None:
-        try:
-            if self._port.in_waiting:  # an unplugged adapter is an error here
-                self._port.reset_input_buffer()
-        except (OSError, TypeError, termios.error) as error:
-            raise self._gone(error) from None
+        self._line.drop_input()
         return None
 
     def hold(self) -> list[float] | None:
@@ -56,22 +52,14 @@ class ZlAscii:
         """The controller has no command for it: the servos hold while they have power."""
 
     def close(self) -> None:
-        self._port.close()
+        self._line.close()
 
     def _send(self, commands: Iterable[str]) -> None:
         words = [
             f"#{axis.servo_id:03d}{command}!"
             for axis, command in zip(self._axes, commands, strict=True)
         ]
-        try:
-            self._port.write(f"{{{''.join(words)}}}".encode())
-        except (OSError, TypeError) as error:
-            raise self._gone(error) from None
-
-    def _gone(self, error: Exception) -> PortError:
-        code = getattr(error, "errno", None)
-        why = os.strerror(code) if isinstance(code, int) else str(error)
-        return PortError(f"{self._port.port} is gone ({why}). Plug the head's USB cable in again.")
+        self._line.write(f"{{{''.join(words)}}}".encode())
 
 
 def _clamp(pulse: float) -> int:
