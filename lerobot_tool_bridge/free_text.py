@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lerobot_tool_bridge.core.adapt import function_tool
-from lerobot_tool_bridge.core.errors import Rejection
+from lerobot_tool_bridge.core.errors import LoadError, Rejection
 from lerobot_tool_bridge.core.messages import failure_content, new_id, result_message
 from lerobot_tool_bridge.core.signature import Docstring, function_parameters
 from lerobot_tool_bridge.formats.plain_json import PlainJson
@@ -168,7 +168,10 @@ def _by_position(function: Callable[..., Any], arguments: Any) -> Callable[..., 
 
 def _named(function: Callable[..., Any], arguments: Any) -> dict[str, Any]:
     names = [arguments] if isinstance(arguments, str) else list(arguments)
-    known = list(function_parameters(function)["properties"].values())
+    try:
+        known = list(function_parameters(function)["properties"].values())
+    except LoadError:  # they are given by position, so it need not have a schema
+        known = []
     texts = Docstring.of(function).arguments
     properties = {
         n: {

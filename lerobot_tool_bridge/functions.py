@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -37,6 +38,7 @@ class FunctionRegistry:
     _settings: ClassVar[dict[str, ToolSettings]] = {}
     _local: ClassVar[Local] = Local()
     _new: ClassVar[list[str]] = []
+    _lock: ClassVar[threading.Lock] = threading.Lock()
     problems: ClassVar[list[LoadError]] = []
     """What was skipped, and why."""
 
@@ -158,14 +160,15 @@ class FunctionRegistry:
     @classmethod
     def local(cls) -> Local:
         """What runs the calls; a function whose schema can't be made is skipped."""
-        while cls._new:
-            name = cls._new.pop(0)
-            if name in cls._functions:
-                try:
-                    cls._local.add(cls._functions[name])
-                except LoadError as error:
-                    cls.problems.append(LoadError(error.code, f"{name}: {error.message}"))
-        return cls._local
+        with cls._lock:
+            while cls._new:
+                name = cls._new.pop(0)
+                if name in cls._functions:
+                    try:
+                        cls._local.add(cls._functions[name])
+                    except LoadError as error:
+                        cls.problems.append(LoadError(error.code, f"{name}: {error.message}"))
+            return cls._local
 
     @classmethod
     def get_enabled_schemas(cls) -> list[dict[str, Any]]:

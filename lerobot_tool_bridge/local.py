@@ -248,7 +248,7 @@ class Local:
             future.set_result(Answer(message, event["status"], event["code"], event["detail"]))
 
     def _changed(self) -> None:
-        self._dispatcher.registry = Registry(self._entries.values())
+        self._dispatcher.registry = Registry(list(self._entries.values()))
 
 
 def _stored(call: ToolCall) -> dict[str, Any]:

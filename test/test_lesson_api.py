@@ -137,6 +137,12 @@ def test_other_ways_to_give_tools():
         {"somar": ("Soma.", somar, ["a", "b"])},
     ):
         assert TextDispatcher(tools)('{"ferramenta": "somar", "a": 1, "b": 2.5}') == "3.5"
+    assert (
+        TextDispatcher({"contar": ("Conta.", len, "texto")})(
+            '{"ferramenta": "contar", "texto": "abc"}'
+        )
+        == "3"
+    )
     with pytest.raises(LoadError, match="no name for a tool"):
         TextDispatcher({"não": ("x", somar)})
 

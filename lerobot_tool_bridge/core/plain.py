@@ -28,7 +28,7 @@ from lerobot_tool_bridge.ports import Ports
 Call = Callable[[dict[str, Any]], Any]
 """Takes the arguments; may be ``async``."""
 
-_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\]([^\s/\\'\":,;]+)")
+_PATH = re.compile(r"(?<![\w./:\\])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\]([^\s/\\'\":,;]+)")
 _log = logging.getLogger(__name__)
 
 
@@ -143,7 +143,7 @@ def reason(error: BaseException) -> str:
         text = error.strerror + (f" ({error.filename})" if error.filename else "")
     elif isinstance(error, KeyError) or not text:
         text = f"{type(error).__name__} {text}".rstrip()
-    text = _PATH.sub(r"\1", " ".join(text.split()))
+    text = _PATH.sub(r"\1", " ".join(text[:2000].split()))
     return f"{show.plain(text, 300).rstrip('.')}."
 
 

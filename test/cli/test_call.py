@@ -4,6 +4,7 @@ import signal
 import sys
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from fake_bridge import FakeBridge
 from harness import wait_for
 
@@ -154,3 +155,20 @@ def test_bridge_that_dies_is_noticed(ros, spawn):
             ros.node.destroy_publisher(publisher)
     assert process.wait() == 1
     assert "did not answer" in process.output
+
+
+def test_statistics_of_the_bridge_in_a_namespace(ros, spawn):
+    FakeBridge(ros, lambda name, a: None, name="/lab/tool_bridge")
+    publisher = ros.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    array = DiagnosticArray()
+    for name, text in (("tool_bridge", "another robot's"), ("lab/tool_bridge", "2 calls")):
+        value = KeyValue(key="move", value=text)
+        status = DiagnosticStatus(name=f"{name}: calls", message="calls are taken")
+        status.values.append(value)
+        array.status.append(status)
+    timer = ros.node.create_timer(0.1, lambda: publisher.publish(array))
+    process = run_call(spawn, "--stats", "--namespace", "lab")
+    assert process.wait() == 0, process.output
+    assert "move  2 calls" in process.output
+    assert "another" not in process.output
+    ros.node.destroy_timer(timer)

@@ -195,6 +195,7 @@ def test_content_is_always_a_text(result: Any, text: str) -> None:
     [
         (ValueError("no such\n  thing"), "x failed: no such thing."),
         (KeyError("name"), "x failed: KeyError 'name'."),
+        (ValueError("1/2/3 km/h at http://host/a/b"), "x failed: 1/2/3 km/h at http://host/a/b."),
         (ZeroDivisionError(), "x failed: ZeroDivisionError."),
         (RuntimeError("/home/me/secret/data.txt is broken."), "x failed: data.txt is broken."),
         (
