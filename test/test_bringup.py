@@ -84,11 +84,15 @@ def test_off_starts_no_driver(robot_file):
 def test_files_become_absolute(robot_file, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "tools.yaml").write_text("")
+    (tmp_path / "tools").mkdir()
     nodes = by_name(
-        Bringup(robot=robot_file, tools_file="~/tools.yaml", output_dir="pictures").nodes()
+        Bringup(
+            robot=robot_file, tools_file="~/tools.yaml", tools_dir="~/tools", output_dir="pictures"
+        ).nodes()
     )
     bridge = nodes["tool_bridge"].parameters
     assert bridge["tools_file"] == str(tmp_path / "tools.yaml")
+    assert bridge["tools_dir"] == str(tmp_path / "tools")
     assert bridge["output_dir"] == str(Path.cwd() / "pictures")
     assert "catalogue" not in bridge, "what is not given is left to the node"
 
@@ -102,6 +106,7 @@ def test_files_become_absolute(robot_file, tmp_path, monkeypatch):
         ({"namespace": "my-arm"}, "letters, digits and underscores"),
         ({"log_level": "loud"}, "debug, info"),
         ({"tools_file": "none.yaml"}, "there is no none.yaml"),
+        ({"tools_dir": "none"}, "there is no none"),
         ({"rviz": "yes"}, "true or false"),
         ({"rviz": "true"}, "not installed"),
     ],

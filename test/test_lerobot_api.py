@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -202,6 +203,20 @@ def test_a_class_of_that_form_is_a_tool_of_the_bridge(lamp, tmp_path):
     (entry,) = registry
     assert registry.schemas()[0]["function"]["description"] == "Switches the lamp."
     assert entry.schema.parameters["required"] == ["on"]
+
+
+def test_an_entry_point_may_have_any_form(monkeypatch):
+    from test_twinkle_api import Search
+
+    points = [
+        EntryPoint(k.__name__, f"{k.__module__}:{k.__name__}", "g") for k in (LampTool, Search)
+    ]
+    points.append(EntryPoint("broken", "no_such_package:x", "g"))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+    registry = Registry.load(Ports())
+    assert {"lamp", "search", "say"} <= {e.name for e in registry}
+    assert [p.code for p in registry.problems] == ["bad_tool"]
+    assert "no_such_package" in registry.problems[0].message
 
 
 def test_public_names():
