@@ -121,6 +121,27 @@ def test_names_settings_and_declared_tools():
         local.add(declared | {"function": {"name": "a b"}})
 
 
+def test_methods_are_tools():
+    class Lamp:
+        def __init__(self) -> None:
+            self.level = 0
+
+        def dim(self, level: int) -> int:
+            """Dims the lamp.
+
+            Args:
+                level: percent
+            """
+            self.level = level
+            return level
+
+    lamp = Lamp()
+    local = Local([lamp.dim], settings={"dim": {"own": 1, "level": {"maximum": 100}}})
+    assert local.call({"name": "dim", "arguments": {"level": 40}}).message["content"] == "40"
+    assert lamp.level == 40
+    assert not local.call({"name": "dim", "arguments": {"level": 140}}).good
+
+
 def test_a_built_in_tool():
     local = Local(["lerobot_tool_bridge.tools.calculator:Calculator"])
     answer = local.call({"name": "calculator", "arguments": {"expression": "(123 + 456) * 2"}})

@@ -124,7 +124,7 @@ def function_tool(
     lane = f"functions of {getattr(function, '__module__', name)}"
 
     def bind(tool: PlainTool) -> Call:
-        if tool.settings:
+        if tool.settings and not inspect.ismethod(function):  # a method has no attributes
             setattr(function, CONFIG, tool.settings)
         return chosen
 
@@ -185,6 +185,9 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     unknown = [n for n in known if n not in _OPTIONS]
     if unknown:
         raise LoadError("bad_tool", f"{unknown[0]} is no option of a tool")
+    most = known.get("max_concurrent", 0)
+    if type(most) is not int or most < 0:
+        raise LoadError("bad_tool", "its max_concurrent should be a whole number")
     if "resources" in known:
         given = known["resources"]
         known["resources"] = frozenset((given,) if isinstance(given, str) else given)

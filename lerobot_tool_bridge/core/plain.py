@@ -29,6 +29,9 @@ Call = Callable[[dict[str, Any]], Any]
 """Takes the arguments; may be ``async``."""
 
 _PATH = re.compile(r"(?<![\w./:\\])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;]+)+[/\\]([^\s/\\'\":,;]+)")
+_MOST_THREADS = 16
+"""Calls of one plain tool at once that share nothing, unless it says otherwise."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -117,7 +120,7 @@ def plain_tool(
             "resources": resources,
             "motion": described.motion,
             "timeout": described.timeout,
-            "max_concurrent": described.max_concurrent,
+            "max_concurrent": described.max_concurrent or (0 if is_async else _MOST_THREADS),
             "pure": described.pure,
             "bind": bind,
         },

@@ -9,7 +9,7 @@ import inspect
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from lerobot_tool_bridge.core.folder import load_folder
 from lerobot_tool_bridge.core.messages import ToolCall, ValidCall
 from lerobot_tool_bridge.core.schema import Schema, narrow, resolve
 from lerobot_tool_bridge.core.tool import Tool
-from lerobot_tool_bridge.core.toolsfile import ToolSettings
+from lerobot_tool_bridge.core.toolsfile import MAX_TIMEOUT, ToolSettings
 from lerobot_tool_bridge.ports import Ports
 
 STOP = "stop"
@@ -210,10 +210,10 @@ class _Loader:
         return Registry(entries, hidden, self._problems, self._offline)
 
     def _entry(self, name: str, declared: Declared | None) -> Entry | None:
-        settings = self._settings.get(name, ToolSettings())
+        kind = self._classes.get(name)
+        settings = self._settings_for(name, kind)
         if not settings.enabled:
             return None
-        kind = self._classes.get(name)
         tool, missing = self._make(kind, settings) if kind is not None else (None, "")
         if tool is None and declared is None:
             if missing:
@@ -226,6 +226,15 @@ class _Loader:
         except Exception as error:  # a tool of another package may raise anything
             self._skip(LoadError("tool_error", f"{name} has no usable schema: {error!r}"))
         return None
+
+    def _settings_for(self, name: str, kind: type[Tool] | None) -> ToolSettings:
+        """The tool's settings over those of its family."""
+        own = self._settings.get(name, ToolSettings())
+        family = self._settings.get(kind.family) if kind is not None and kind.family else None
+        if family is None:
+            return own
+        enabled = own.enabled and family.enabled
+        return replace(own, enabled=enabled, own={**family.own, **own.own})
 
     def _combine(
         self,
@@ -258,6 +267,13 @@ class _Loader:
             parameters = narrow(parameters, {"properties": limits})
         if tool is not None:
             self._report_settings(name, tool, [k for k in settings.own if k not in limits])
+        timeout = settings.timeout or (tool.timeout if tool is not None else Tool.timeout)
+        if not isinstance(timeout, int | float) or not 0 < timeout <= MAX_TIMEOUT:
+            raise LoadError(
+                "bad_tool",
+                f"its timeout is {show.value(timeout)}; it should be seconds above 0, at most "
+                f"{MAX_TIMEOUT:g}",
+            )
         pure = tool is not None and tool.pure
         if tool is not None and pure and (tool.motion or tool.needs or tool.resources):
             raise LoadError(
@@ -273,7 +289,7 @@ class _Loader:
             # a tool that is not known here may well move something
             motion=tool.motion if tool is not None else name != STOP,
             resources=tool.resources if tool is not None else frozenset(),
-            timeout=settings.timeout or (tool.timeout if tool is not None else Tool.timeout),
+            timeout=float(timeout),
             max_per_second=settings.max_per_second or 0.0,
             max_concurrent=settings.max_concurrent or (tool.max_concurrent if tool else 0),
             cache=ResultCache() if pure else None,
@@ -288,7 +304,9 @@ class _Loader:
         if lacks:
             return None, f"This robot has no {show.listed(lacks, 'or')}. Do without it."
         try:
-            return kind(self._ports, settings.own), ""
+            tool = kind(self._ports, settings.own)
+            missing = tool.missing()
+            return (None, missing) if missing else (tool, "")
         except Exception as error:
             _log.exception("the tool %s can't be made", kind.name)
             self._skip(LoadError("tool_error", f"{kind.name} can't be made: {error}"))
@@ -339,7 +357,8 @@ class _Loader:
 
     def _report_unknown(self, catalogue: Catalogue | None) -> None:
         declared = catalogue.tools if catalogue is not None else ()
-        known = [*self._classes, *(d.name for d in declared)]
+        families = {kind.family for kind in self._classes.values() if kind.family}
+        known = [*self._classes, *families, *(d.name for d in declared)]
         for name in self._settings:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)

@@ -185,7 +185,10 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(function).parameters.values()
         if not parameters or any(p.kind not in _VARIADIC for p in parameters):
             break
-        held = inspect.getclosurevars(function).nonlocals.values()
+        try:
+            held = [c.cell_contents for c in function.__closure__ or ()]
+        except ValueError:  # not filled yet
+            break
         inside = [f for f in held if inspect.isfunction(inspect.unwrap(f))]
         if len(inside) != 1:
             break

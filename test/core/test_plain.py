@@ -321,6 +321,34 @@ def test_so_many_at_once_and_the_others_wait():
     assert max(most) == 3
 
 
+def test_plain_functions_that_share_nothing_do_not_flood_the_machine_with_threads():
+    most: list[int] = []
+
+    def count(x: int) -> int:
+        time.sleep(0.002)
+        most.append(sum(t.name == "tool count" for t in threading.enumerate()))
+        return x
+
+    async def scene() -> None:
+        bench = Bench.of(function_tool(count, "count", resources=()), limits=LOTS)
+        bench.dispatcher.submit(message(*(call("count", {"x": i}) for i in range(200))))
+        await bench.answers(200)
+        assert bench.codes == ["ok"] * 200
+
+    play(scene)
+    assert 1 < max(most) <= 20  # one that has answered may not be quite gone
+
+
+LOTS = Limits(max_calls_per_second=0, max_calls_per_message=1000)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "10", float("nan"), float("inf"), 1e9])
+def test_a_time_limit_that_is_none_is_refused(timeout):
+    registry = Registry.load(Ports(), tools=[function_tool(lambda: 0, "x", timeout=timeout)])
+    assert len(registry) == 0
+    assert "its timeout is" in registry.problems[0].message
+
+
 def test_the_tools_file_limits_too():
     async def forever() -> None:
         await asyncio.sleep(30)
