@@ -55,6 +55,7 @@ class Tool(ABC):
         pure: True where the same arguments always give the same result and nothing else happens:
             then results are kept and given again. Never for what has to do with a device.
         any_settings: Every key of the tools file is a setting of this tool.
+        family: An entry of this name in the tools file holds for all tools of the family.
     """
 
     name: ClassVar[str]
@@ -65,6 +66,7 @@ class Tool(ABC):
     max_concurrent: int = 0
     pure: ClassVar[bool] = False
     any_settings: ClassVar[bool] = False
+    family: ClassVar[str] = ""
 
     def __init__(self, ports: Ports, settings: Mapping[str, Any] | None = None) -> None:
         self.ports = ports
@@ -78,6 +80,13 @@ class Tool(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """JSON schema of the arguments (``type: object``)."""
+
+    def missing(self) -> str:
+        """Why it can't be offered, in a sentence that says how to turn it on; empty where it can.
+
+        For what a site has to set up first.
+        """
+        return ""
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Refuses what a schema can't judge, before the call is queued; fast, touches nothing.

@@ -12,6 +12,8 @@
           max_concurrent: 1      # calls of this tool at once; the others wait
           z: {minimum: 0.02}     # an argument's name: JSON-schema keywords that narrow it
           custom: value          # anything else is a setting of the tool itself
+        music:                   # a family of tools: enabled and settings hold for all of them
+          music_dir: ~/Music
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from cases import field_case
@@ -301,3 +301,44 @@ def test_an_empty_section_is_fine(tmp_path):
     file.write_text("function_calling:\n  tools:\n")
     assert load_tools_file(file) == {}
     assert ToolSettings.parse("x", None) == ToolSettings()
+
+
+class Lamp(Tool):
+    """One of several tools for a lamp.
+
+    Settings:
+        plug: Where it is plugged in.
+    """
+
+    name = "lamp_on"
+    family = "lamp"
+    description = "Turns the lamp on."
+    parameters: ClassVar = {"type": "object"}
+
+    def missing(self):
+        return "" if self.settings.get("plug") else "Set lamp: {plug: ...} in the tools file."
+
+    async def run(self, arguments, context):
+        return str(self.settings["plug"])
+
+
+class LampOff(Lamp):
+    name = "lamp_off"
+
+
+def test_a_family_is_set_at_once_and_not_offered_before(caplog):
+    tools = [Lamp, LampOff]
+    with caplog.at_level(logging.INFO):
+        registry = Registry.load(Ports(), tools=tools)
+    assert not names(registry)
+    assert registry.problems == []
+    assert "lamp_on is not offered: Set lamp: {plug: ...} in the tools file." in caplog.text
+    caplog.clear()
+    settings = {"lamp": {"plug": 3}, "lamp_off": {"plug": 4}}
+    registry = Registry.load(Ports(), settings, tools=tools)
+    assert [e.tool.settings["plug"] for e in registry] == [3, 4]
+    assert not caplog.records
+    off = Registry.load(Ports(), {"lamp": {"plug": 3, "enabled": False}}, tools=tools)
+    assert not names(off)
+    off = Registry.load(Ports(), {"lamp": {"plug": 3}, "lamp_on": {"enabled": False}}, tools=tools)
+    assert names(off) == ["lamp_off"]
