@@ -105,7 +105,7 @@ class Local:
         """Adds a tool, in place of one of the same name.
 
         Returns:
-            Its name; empty where the settings switch it off.
+            Its name; empty where the settings switch it off, or where it needs what there isn't.
 
         Raises:
             LoadError: It can't be used.
@@ -128,7 +128,7 @@ class Local:
         if isinstance(tool, str):
             tool = import_tool(tool)
         kind = adapt(tool, name)
-        settings = {n: s for n, s in self._settings.items() if n == kind.name}
+        settings = {n: s for n, s in self._settings.items() if n in (kind.name, kind.family)}
         return Registry.load(self._ports, settings, tools=(kind,))
 
     def remove(self, name: str) -> bool:
