@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PARTS = ("calls", "actions", "burst", "idle", "pictures", "start", "grasping", "formats")
+PARTS = ("calls", "actions", "burst", "idle", "pictures", "start", "grasping", "seeing", "formats")
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -19,12 +19,12 @@ objects:
 
 
 class Virtual:
-    """One cube on the table, moved and looked at by its true pose."""
+    """Things on the table, moved and looked at by their true poses."""
 
-    def __init__(self, w: World) -> None:
+    def __init__(self, w: World, scene_text: str = SCENE) -> None:
         self._world = w
         scene = w.folder / "scene.yaml"
-        scene.write_text(SCENE)
+        scene.write_text(scene_text)
         self.poses: dict[str, Any] = {}
         self.observations = w.folder / "observations"
         w.node.create_subscription(MarkerArray, "virtual_robot/objects", self._on, 10)
@@ -36,7 +36,7 @@ class Virtual:
             "--scene", str(scene), "--output-dir", str(self.observations),
         )  # fmt: skip
         up.wait_output("Ready after", 90.0)
-        w.until(lambda: "cube" in self.poses and self._move.get_subscription_count() > 0)
+        w.until(lambda: self.poses and self._move.get_subscription_count() > 0)
         w.until(lambda: w.call("gimbal_control", {"pan": 135, "tilt": 78}, limit=10.0) is not None)
 
     def _on(self, message: MarkerArray) -> None:
@@ -46,14 +46,18 @@ class Virtual:
     @property
     def cube(self) -> tuple[float, float, float]:
         """Where the cube really is, metres in base_link, as seen after this call."""
+        return self.where("cube")
+
+    def where(self, thing: str) -> tuple[float, float, float]:
+        """The same for any thing of the scene."""
         self.poses.clear()
-        self._world.until(lambda: "cube" in self.poses)
-        position = self.poses["cube"].position
+        self._world.until(lambda: thing in self.poses)
+        position = self.poses[thing].position
         return position.x, position.y, position.z
 
-    def put(self, x: float, y: float, yaw: float) -> None:
-        """Puts the cube somewhere else on the table, and waits until it lies there."""
-        marker = Marker(ns="cube")
+    def put(self, x: float, y: float, yaw: float, thing: str = "cube") -> None:
+        """Puts a cube somewhere else on the table, and waits until it lies there."""
+        marker = Marker(ns=thing)
         marker.header.frame_id = "base_link"
         pose = marker.pose
         pose.position.x, pose.position.y, pose.position.z = x, y, 0.0126
@@ -61,7 +65,7 @@ class Virtual:
         self._move.publish(marker)
 
         def there() -> bool:
-            cx, cy, cz = self.cube
+            cx, cy, cz = self.where(thing)
             return math.hypot(cx - x, cy - y) < 0.002 and cz < 0.015
 
         self._world.until(there)

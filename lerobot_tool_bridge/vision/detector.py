@@ -335,7 +335,7 @@ def _codes(bgr: Pixels) -> list[Seen]:
     import cv2
 
     try:
-        found, texts, corners, _ = cv2.QRCodeDetector().detectAndDecodeMulti(bgr)
+        found, texts, corners, _ = cv2.QRCodeDetectorAruco().detectAndDecodeMulti(bgr)
     except cv2.error:  # some damaged codes upset the decoder
         return []
     if not found:
