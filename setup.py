@@ -43,6 +43,7 @@ setup(
     ],
     extras_require={
         "sim": ["mujoco>=3.3.3,<4"],
+        "music": ["miniaudio>=1.61"],  # decodes and plays files in one small wheel
         "speech": ["hibari-tts>=0.2.1", "miniaudio>=1.61"],
         "test": ["canitoolcall==0.1.1", "pytest>=8", "pytest-timeout", "pytest-xdist", "rustypot"],
         "lint": ["mypy>=1.11", "ruff>=0.6", "types-jsonschema", "types-PyYAML"],

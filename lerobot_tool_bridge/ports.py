@@ -10,11 +10,13 @@ short while for the confirmation, and then lets ``CancelledError`` through.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from lerobot_tool_bridge.music import Playing
     from lerobot_tool_bridge.robot import Robot
 
 
@@ -142,6 +144,25 @@ class SpeakerPort(Protocol):
         """Speaks; returns the sentence that tells what was heard. Never blocks motion."""
 
 
+class MusicPort(Protocol):
+    """One player; see ``MusicPlayer``. ``play`` and ``stop`` block for a moment."""
+
+    volume: int
+
+    @property
+    def playing(self) -> Playing | None:
+        """What plays now."""
+
+    def play(self, name: str, path: Path) -> Playing:
+        """Plays a file in place of what plays now, and returns when it has begun."""
+
+    def stop(self) -> Playing | None:
+        """Ends what plays, and returns it."""
+
+    def lowered(self) -> AbstractContextManager[None]:
+        """Plays softly meanwhile."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """What one robot offers; None for what it lacks (and everything, in the offline checker).
@@ -159,3 +180,4 @@ class Ports:
     speaker: SpeakerPort | None = None
     output_dir: Path = Path("observations")
     extra: Mapping[str, Any] | None = None
+    music: MusicPort | None = None

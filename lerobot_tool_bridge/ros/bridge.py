@@ -34,6 +34,7 @@ from lerobot_tool_bridge.core.gate import Limits
 from lerobot_tool_bridge.core.registry import Registry
 from lerobot_tool_bridge.core.toolsfile import load_tools_file
 from lerobot_tool_bridge.formats import TextReader
+from lerobot_tool_bridge.music import MusicPlayer
 from lerobot_tool_bridge.node.diagnostics import ERROR, OK, WARN
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, Spinning, failed
 from lerobot_tool_bridge.ports import Ports
@@ -185,7 +186,9 @@ class ToolBridge(ManagedNode):
             camera = RosCamera(link, robot.camera)
             self._made.callback(camera.close)
         output = Path(self.param("output_dir")).expanduser()
-        return Ports(robot, arm, gimbal, camera, speaker, output)
+        music = MusicPlayer()
+        self._made.callback(music.close)
+        return Ports(robot, arm, gimbal, camera, speaker, output, music=music)
 
     def _add_actions(self, actions: Sequence[Action]) -> None:
         for action in actions:

@@ -29,17 +29,34 @@ def play(pcm: bytes, rate: int) -> str:
     return "nothing that plays sound is installed (pip install miniaudio, or apt's alsa-utils)"
 
 
-def _miniaudio(pcm: bytes, rate: int, backends: Sequence[Any] = ()) -> str:
+def outputs(backends: Sequence[Any] = ()) -> list[Any]:
+    """miniaudio's ways to a sound output that can be heard; empty where there is none.
+
+    Args:
+        backends: Those to look at, in place of all of this machine's.
+    """
     import miniaudio
 
     real = miniaudio.get_enabled_backends() - {miniaudio.Backend.NULL, miniaudio.Backend.CUSTOM}
     chosen = list(backends) or sorted(real, key=lambda b: b.value)
+    try:
+        names = [device["name"].lower() for device in miniaudio.Devices(chosen).get_playbacks()]
+    except miniaudio.MiniaudioError:
+        return []
+    # where there is no card, sound servers offer a dummy and ALSA its null device
+    if all("dummy" in name or name.startswith("discard all samples") for name in names):
+        return []
+    return chosen
+
+
+def _miniaudio(pcm: bytes, rate: int, backends: Sequence[Any] = ()) -> str:
+    import miniaudio
+
+    chosen = outputs(backends)
+    if not chosen:
+        return NO_OUTPUT
     done = threading.Event()
     try:
-        # sound servers offer a dummy where there is no card
-        names = [device["name"] for device in miniaudio.Devices(chosen).get_playbacks()]
-        if all("dummy" in name.lower() for name in names):
-            return NO_OUTPUT
         with miniaudio.PlaybackDevice(
             output_format=miniaudio.SampleFormat.SIGNED16,
             nchannels=1,

@@ -17,6 +17,12 @@ BUILTIN: tuple[str, ...] = (
     "lerobot_tool_bridge.tools.vlm_analyze_image:VlmAnalyzeImage",
     "lerobot_tool_bridge.tools.calculator:Calculator",
     "lerobot_tool_bridge.tools.calculator:AdvancedCalculator",
+    "lerobot_tool_bridge.tools.music:MusicList",
+    "lerobot_tool_bridge.tools.music:MusicPlay",
+    "lerobot_tool_bridge.tools.music:MusicStop",
+    "lerobot_tool_bridge.tools.music:MusicPlayRandom",
+    "lerobot_tool_bridge.tools.music:MusicVolumeSet",
+    "lerobot_tool_bridge.tools.music:MusicVolumeSetSmart",
 )
 """Classes by ``module:Class``, imported when the bridge is configured, in the order in which they
 are offered."""

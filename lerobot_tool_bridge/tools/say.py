@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from lerobot_tool_bridge.core.tool import CallContext, Tool
@@ -9,7 +10,7 @@ from lerobot_tool_bridge.speech.log import LogSpeaker
 
 
 class Say(Tool):
-    """Speaks a short text and tells whether anything was heard.
+    """Speaks a short text and tells whether anything was heard; music is lower meanwhile.
 
     It runs on a resource of its own, so speech goes on while the robot moves; cancelling the call
     ends it.
@@ -44,4 +45,6 @@ class Say(Tool):
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> str:
         speaker = self.ports.speaker or LogSpeaker()
-        return await speaker.say(arguments["text"])
+        music = self.ports.music
+        with music.lowered() if music is not None else contextlib.nullcontext():
+            return await speaker.say(arguments["text"])
