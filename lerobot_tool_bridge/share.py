@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = "lerobot_tool_bridge"
@@ -18,3 +19,11 @@ def path(*parts: str) -> Path:
     from ament_index_python.packages import get_package_share_directory
 
     return Path(get_package_share_directory(PACKAGE)).joinpath(*parts)
+
+
+def quick_discovery() -> None:
+    """Lets this process and its children find others at once, unless the user chose otherwise.
+
+    Counts for what is made after it; see ``config/fastdds.xml``.
+    """
+    os.environ.setdefault("FASTDDS_DEFAULT_PROFILES_FILE", str(path("config", "fastdds.xml")))

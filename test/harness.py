@@ -19,6 +19,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from lerobot_tool_bridge import share
+
 T = TypeVar("T")
 LIMIT = 30.0
 """Seconds after which a thing that should have happened by itself counts as missing."""
@@ -60,6 +62,7 @@ class Domain:
 
     def environment(self) -> dict[str, str]:
         """For child processes: this domain, loopback only."""
+        share.quick_discovery()
         return {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.id),
@@ -75,6 +78,7 @@ class Ros:
 
     def __init__(self, domain: Domain) -> None:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        share.quick_discovery()
         self.domain = domain
         self.context = rclpy.Context()
         rclpy.init(

@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("demo_output"), help="folder to fill")
     args = parser.parse_args(argv)
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    share.quick_discovery()
     begin = time.monotonic()
     try:
         output = args.output.absolute()

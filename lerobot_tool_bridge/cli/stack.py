@@ -19,6 +19,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from lerobot_tool_bridge import share
 from lerobot_tool_bridge.bringup import NodeSpec
 
 END_LIMIT = 12.0
@@ -35,6 +36,7 @@ def loopback_by_default() -> bool:
     Returns:
         Whether it did.
     """
+    share.quick_discovery()
     chosen = "ROS_AUTOMATIC_DISCOVERY_RANGE" in os.environ or "ROS_LOCALHOST_ONLY" in os.environ
     if not chosen:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
