@@ -23,6 +23,7 @@ BUILTIN: tuple[str, ...] = (
     "lerobot_tool_bridge.tools.music:MusicPlayRandom",
     "lerobot_tool_bridge.tools.music:MusicVolumeSet",
     "lerobot_tool_bridge.tools.music:MusicVolumeSetSmart",
+    "lerobot_tool_bridge.tools.serial_device:SerialDevice",
 )
 """Classes by ``module:Class``, imported when the bridge is configured, in the order in which they
 are offered."""
