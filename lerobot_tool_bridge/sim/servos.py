@@ -11,13 +11,19 @@ _CENTER = 2048
 
 
 class BusServo:
-    """A joint behind a Feetech servo: 4096 ticks a turn, zero at 2048."""
+    """A joint behind a Feetech servo: 4096 ticks a turn.
 
-    def __init__(self, servo: Servo) -> None:
+    Args:
+        servo: The joint.
+        middle: Where the joint is at 2048 ticks, radians.
+    """
+
+    def __init__(self, servo: Servo, middle: float = 0.0) -> None:
         self._servo = servo
+        self._middle = middle
 
     def position_ticks(self) -> float:
-        return _CENTER + self._servo.position * _TICKS_PER_RAD
+        return _CENTER + (self._servo.position - self._middle) * _TICKS_PER_RAD
 
     def velocity_ticks(self) -> float:
         return self._servo.velocity * _TICKS_PER_RAD
@@ -26,7 +32,7 @@ class BusServo:
         return self._servo.load
 
     def set_goal(self, ticks: float) -> None:
-        self._servo.set_goal((ticks - _CENTER) / _TICKS_PER_RAD)
+        self._servo.set_goal(self._middle + (ticks - _CENTER) / _TICKS_PER_RAD)
 
     def set_torque(self, on: bool) -> None:
         self._servo.set_torque(on)

@@ -1,8 +1,8 @@
 """The virtual robot: physics behind emulated devices.
 
-Makes ``<device_dir>/arm`` (a Feetech servo bus) and ``<device_dir>/gimbal`` (a ZL ASCII head),
-both pseudo-terminals, and serves the camera at ``http://127.0.0.1:<camera_port>/stream``. The
-driver nodes open them as they open a robot's.
+Makes ``<device_dir>/arm`` (a Feetech servo bus) and ``<device_dir>/gimbal`` (a head that speaks
+what its driver is told), both pseudo-terminals, and serves the camera at
+``http://127.0.0.1:<camera_port>/stream``. The driver nodes open them as they open a robot's.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from lerobot_tool_bridge.sim import physics as sim
 from lerobot_tool_bridge.sim.camera import VirtualCamera
 from lerobot_tool_bridge.sim.devices.feetech import FeetechBus
 from lerobot_tool_bridge.sim.devices.mjpeg import MjpegServer
-from lerobot_tool_bridge.sim.devices.zl_ascii import ZlAsciiHead
 from lerobot_tool_bridge.sim.gl import check_drawing
+from lerobot_tool_bridge.sim.head import Head, make_head
 from lerobot_tool_bridge.sim.scene import Object, Scene
-from lerobot_tool_bridge.sim.servos import BusServo, HobbyServo
+from lerobot_tool_bridge.sim.servos import BusServo
 
 _PERIOD = 0.1
 _SHAPES = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
@@ -66,7 +66,7 @@ class VirtualRobot(ManagedNode):
     def __init__(self, **kwargs: Any) -> None:
         self._physics: sim.Physics | None = None
         self._bus: FeetechBus | None = None
-        self._head: ZlAsciiHead | None = None
+        self._head: Head | None = None
         self._camera: VirtualCamera | None = None
         self._stream: MjpegServer | None = None
         self._folder: DeviceFolder | None = None
@@ -94,18 +94,15 @@ class VirtualRobot(ManagedNode):
             self._camera = VirtualCamera(physics, width, height)
         if robot.arm is not None:
             joints = [*robot.arm.joints, *([robot.gripper.joint] if robot.gripper else [])]
-            servos = zip(_servo_ids(robot, "arm_driver", 1, len(joints)), joints, strict=True)
+            arm = zip(_servo_ids(robot, "arm_driver", 1, len(joints)), joints, strict=True)
             self._bus = FeetechBus(
-                {i: BusServo(physics.servos[j]) for i, j in servos}, folder.link("arm")
+                {i: BusServo(physics.servos[j]) for i, j in arm}, folder.link("arm")
             )
         if robot.gimbal is not None:
             ids = _servo_ids(robot, "gimbal_driver", 0, 2)
-            self._head = ZlAsciiHead(
-                {
-                    i: HobbyServo(physics.servos[j])
-                    for i, j in zip(ids, robot.gimbal.joints, strict=True)
-                }
-            )
+            protocol = robot.drivers.get("gimbal_driver", {}).get("protocol", "zl_ascii")
+            servos = [physics.servos[j] for j in robot.gimbal.joints]
+            self._head = make_head(protocol, ids, servos)
             folder.link("gimbal").symlink_to(self._head.path)
         if self._camera is not None:
             port, fps = self.param("camera_port"), self.param("camera_fps")
