@@ -45,6 +45,7 @@ setup(
         "sim": ["mujoco>=3.3.3,<4"],
         "music": ["miniaudio>=1.61"],  # decodes and plays files in one small wheel
         "speech": ["hibari-tts>=0.2.1", "miniaudio>=1.61"],
+        "dataset": ["pyarrow>=14"],
         "test": ["canitoolcall==0.1.1", "pytest>=8", "pytest-timeout", "pytest-xdist", "rustypot"],
         "lint": ["mypy>=1.11", "ruff>=0.6", "types-jsonschema", "types-PyYAML"],
     },
@@ -57,6 +58,8 @@ setup(
             f"check = {NAME}.cli.check:main",
             f"demo = {NAME}.cli.demo:main",
             f"gimbal_driver = {NAME}.drivers.gimbal.node:main",
+            f"record = {NAME}.cli.record:main",
+            f"replay = {NAME}.cli.replay:main",
             f"scripted_policy = {NAME}.policy.scripted:main",
             f"up = {NAME}.cli.up:main",
             f"virtual_robot = {NAME}.sim.virtual_robot:main",

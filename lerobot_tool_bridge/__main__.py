@@ -1,4 +1,4 @@
-"""``python -m lerobot_tool_bridge up|call|check|demo``."""
+"""``python -m lerobot_tool_bridge up|call|check|replay|record|demo``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ VERBS = {
     "up": "start the robot (virtual unless --no-sim), its drivers and the bridge",
     "call": "call one tool and print its result",
     "check": "say what the bridge would do with recorded messages; needs no ROS",
+    "replay": "play the tool calls of a LeRobot data set; --dry-run only checks them",
+    "record": "keep what is called and answered as a LeRobot data set",
     "demo": "play examples/pick_and_place.yaml on the virtual robot",
 }
 

@@ -7,6 +7,7 @@ Exit status: 0 it succeeded, 1 it did not, 2 the command line is wrong, 3 no bri
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -22,7 +23,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
-from rclpy.utilities import remove_ros_args
 from std_msgs.msg import String
 
 from lerobot_tool_bridge.core.messages import new_id
@@ -252,7 +252,8 @@ class Client:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``call``; returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    own = remove_ros_args(["call", *words])[1:]
+    # by hand: rclpy would take label:=table for a remapping of its own
+    own = list(itertools.takewhile(lambda word: word != "--ros-args", words))
     arguments = parser()
     args = arguments.parse_intermixed_args(own)
     try:
@@ -269,9 +270,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupts.append(number)
 
     before = {n: signal.signal(n, on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
-    client = Client(bridge, words[words.index("--ros-args") :] if "--ros-args" in words else ())
+    client = Client(bridge, words[len(own) :])
     try:
-        if not _find(client, interrupts):
+        if not find(client, interrupts):
             return 130 if interrupts else 3
         if args.list:
             print(listing(client.catalogue or []))
@@ -286,7 +287,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, handler)
 
 
-def _find(client: Client, interrupts: list[int]) -> bool:
+def find(client: Client, interrupts: list[int]) -> bool:
+    """Waits for the bridge; says so and returns False where none is there."""
     start = time.monotonic()
     while not client.found:
         if interrupts:
