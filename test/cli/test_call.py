@@ -98,7 +98,7 @@ def test_result_and_status(ros, spawn):
             else ("rejected", "Error: invalid_arguments: x is -1.")
         ),
     )
-    good = run_call(spawn, "move", "x:=1", "label:=42", "--timeout", "30")
+    good = run_call(spawn, "move", "x:=1", "label:=table", "--timeout", "30")
     bad = run_call(spawn, "move", "x:=-1")
     assert good.wait() == 0, good.output
     assert "Error: is only a word here." in good.output
@@ -107,7 +107,7 @@ def test_result_and_status(ros, spawn):
     assert "rejected" in bad.output
     assert sorted(bridge.calls(), key=str) == [
         ("move", {"x": -1}),
-        ("move", {"x": 1, "label": "42"}),
+        ("move", {"x": 1, "label": "table"}),
     ]
     ids = {m["tool_calls"][0]["id"] for m in bridge.messages}
     assert len(ids) == 2
