@@ -7,10 +7,11 @@ log, undoes the half-made parts through ``cleanup`` or ``deactivate``, and can b
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import rclpy
@@ -293,6 +294,41 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
     stop.wait()
     spinning.close()
     return spinning.node.exit_status
+
+
+def run_with_loop(
+    make: Callable[[asyncio.AbstractEventLoop], NodeT],
+    last: Callable[[NodeT], Awaitable[None]],
+    args: Sequence[str] | None = None,
+) -> int:
+    """As ``run``, for a node whose work is done in an asyncio loop: that of the main thread.
+
+    Args:
+        make: Makes the node, in rclpy's thread's place but before it runs.
+        last: Awaited in the loop before the node ends, while rclpy still works.
+        args: Arguments for rclpy; None for the process's.
+
+    Returns:
+        The process's exit status.
+    """
+
+    async def work() -> int:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        try:
+            spinning = Spinning(
+                lambda: make(loop), args, lambda: loop.call_soon_threadsafe(stop.set)
+            )
+        except BridgeError as error:
+            return failed(error)
+        await stop.wait()
+        await last(spinning.node)
+        await asyncio.to_thread(spinning.close)
+        return spinning.node.exit_status
+
+    return asyncio.run(work())
 
 
 def failed(error: BridgeError) -> int:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -29,21 +27,21 @@ from std_srvs.srv import Trigger
 from lerobot_tool_bridge.core.audit import AuditLog
 from lerobot_tool_bridge.core.catalog import Catalogue
 from lerobot_tool_bridge.core.dispatcher import Dispatcher
-from lerobot_tool_bridge.core.errors import BridgeError, ToolFailure
+from lerobot_tool_bridge.core.errors import ToolFailure
 from lerobot_tool_bridge.core.gate import Limits
 from lerobot_tool_bridge.core.registry import Registry
 from lerobot_tool_bridge.core.toolsfile import load_tools_file
 from lerobot_tool_bridge.formats import TextReader
 from lerobot_tool_bridge.music import MusicPlayer
 from lerobot_tool_bridge.node.diagnostics import ERROR, OK, WARN
-from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, Spinning, failed
+from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run_with_loop
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.robot import Robot
 from lerobot_tool_bridge.ros import qos
 from lerobot_tool_bridge.ros.action import Action
 from lerobot_tool_bridge.ros.arm import RosArm
 from lerobot_tool_bridge.ros.camera import RosCamera
-from lerobot_tool_bridge.ros.cdr import decode_string, encode_string
+from lerobot_tool_bridge.ros.cdr import decode_string, publish_json
 from lerobot_tool_bridge.ros.gimbal import RosGimbal
 from lerobot_tool_bridge.ros.joints import JointStates
 from lerobot_tool_bridge.ros.link import Link
@@ -116,7 +114,7 @@ class ToolBridge(ManagedNode):
             group = ReentrantCallbackGroup()
             service = self.create_service(Trigger, name, answer, callback_group=group)
             made.callback(self.destroy_service, service)
-        _publish(self._publisher("~/tools", qos.LATCHED), registry.schemas())
+        publish_json(self._publisher("~/tools", qos.LATCHED), registry.schemas())
         self.diagnostics.add("calls", self._check_calls)
         self.diagnostics.add("drivers", self._check_drivers)
         made.callback(self.diagnostics.clear)
@@ -344,7 +342,7 @@ class ToolBridge(ManagedNode):
 
     def _on_result(self, message: dict[str, str]) -> None:
         if self._results is not None:
-            _publish(self._results, message)
+            publish_json(self._results, message)
         if self._markers is not None:
             self._markers.result(message["name"], message["content"])
 
@@ -353,7 +351,7 @@ class ToolBridge(ManagedNode):
             self._markers.event(event)
         # volatile: without a subscriber there is nobody to write it for
         if self._events is not None and self._events.get_subscription_count():
-            _publish(self._events, event)
+            publish_json(self._events, event)
 
     async def _halt(self) -> None:
         """Stops all motion, whoever began it.
@@ -376,38 +374,13 @@ async def _rest(dispatcher: Dispatcher) -> None:
     await dispatcher.shutdown()
 
 
-def _publish(publisher: Publisher, message: Any) -> None:
-    try:
-        text = json.dumps(message, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half a character in an id or a name; escaped, it can travel
-        text = json.dumps(message).encode()
-    publisher.publish(encode_string(text))
-
-
 def _range(limits: Sequence[float]) -> str:
     return f"{limits[0]:g} to {limits[1]:g}"
 
 
-async def _run(args: Sequence[str] | None) -> int:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        spinning = Spinning(
-            lambda: ToolBridge(loop), args, lambda: loop.call_soon_threadsafe(stop.set)
-        )
-    except BridgeError as error:
-        return failed(error)
-    await stop.wait()  # more signals change nothing, as in ``managed.run``
-    await spinning.node.answer_all()
-    await asyncio.to_thread(spinning.close)
-    return 0
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the bridge until SIGINT or SIGTERM."""
-    return asyncio.run(_run(args))
+    return run_with_loop(ToolBridge, ToolBridge.answer_all, args)
 
 
 if __name__ == "__main__":

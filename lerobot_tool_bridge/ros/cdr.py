@@ -6,7 +6,11 @@ publisher could end the bridge with one. Results are sent as bytes, since they a
 
 from __future__ import annotations
 
+import json
 import struct
+from typing import Any
+
+from rclpy.publisher import Publisher
 
 _LITTLE = b"\x00\x01\x00\x00"
 
@@ -23,3 +27,12 @@ def decode_string(data: bytes) -> bytes:
 def encode_string(text: bytes) -> bytes:
     """A serialized String."""
     return b"".join((_LITTLE, struct.pack("<I", len(text) + 1), text, b"\x00"))
+
+
+def publish_json(publisher: Publisher, message: Any) -> None:
+    """Publishes a value as the JSON text of a String."""
+    try:
+        text = json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half a character in an id or a name; escaped, it can travel
+        text = json.dumps(message).encode()
+    publisher.publish(encode_string(text))
