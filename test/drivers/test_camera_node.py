@@ -74,6 +74,7 @@ def level(messages):
 def test_stills_are_newer_than_the_request_and_lossless(ros, spawn, camera):
     node = spawn.node(NODE, source=camera.url, latency=0.02)
     stills = ros.collect(CompressedImage, "camera/still/compressed")
+    infos = ros.collect(CameraInfo, "camera/still/camera_info")
     client = ros.node.create_client(Trigger, "camera/capture_still")
     assert client.wait_for_service(30)
     wait_for(lambda: camera.times, name="the driver opens the camera")
@@ -92,6 +93,9 @@ def test_stills_are_newer_than_the_request_and_lossless(ros, spawn, camera):
         sec, nanosec = still.header.stamp.sec, still.header.stamp.nanosec
         assert f"{sec}.{nanosec:09d}" in response.message
         assert still.header.frame_id == "camera_optical_frame"
+        wait_for(lambda n=count: len(infos) == n, name="the still's camera_info")
+        assert infos[-1].header == still.header
+        assert (infos[-1].height, infos[-1].width) == pixels.shape[:2]
 
 
 def test_streams_only_for_subscribers_and_smaller_than_the_still(ros, spawn, camera):
