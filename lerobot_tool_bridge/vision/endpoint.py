@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import http.client
 import json
 import os
 import socket
@@ -146,6 +145,8 @@ class Endpoint:
         return _content(status, data)
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
+        import http.client
+
         request = _Request(self.url, self._headers(), self.time_limit)
         answer = asyncio.ensure_future(asyncio.to_thread(request.run, body))
         try:
@@ -190,6 +191,8 @@ class _Request:
     """One POST that can be ended from outside."""
 
     def __init__(self, url: str, headers: Mapping[str, str], limit: float) -> None:
+        import http.client  # a bridge without an endpoint starts without it
+
         parts = urllib.parse.urlsplit(url)
         assert parts.hostname is not None
         kind = (

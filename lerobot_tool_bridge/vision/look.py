@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from lerobot_tool_bridge.core import show
 from lerobot_tool_bridge.core.errors import LoadError, Rejection, ToolFailure
@@ -78,10 +78,24 @@ class Picture:
         return cls(name, bgr, facts)
 
     @property
+    def joints(self) -> dict[str, float] | None:
+        """Where the joints stood; None where its side file does not tell."""
+        joints = self.facts.get("joints")
+        if not isinstance(joints, Mapping):
+            return None
+        return {str(n): float(v) for n, v in joints.items() if _is_number(v)}
+
+    @property
+    def moving(self) -> Sequence[Any]:
+        """The joints that moved."""
+        moving = self.facts.get("moving")
+        return moving if isinstance(moving, list) else ()
+
+    @property
     def title(self) -> str:
         """Its name and age, for a sentence."""
         stamp = self.facts.get("stamp")
-        age = time.time() - stamp if isinstance(stamp, int | float) else -1.0
+        age = time.time() - stamp if _is_number(stamp) else -1.0
         if not 0 <= age < 86400:
             return self.name
         text = f"{self.name}, taken {age:.0f} s ago"
@@ -213,10 +227,10 @@ class Looker:
         robot, facts = self._ports.robot, picture.facts
         if robot is None or robot.camera is None:
             return None, "the robot's geometry is not known."
-        if "joints" not in facts:
+        joints = picture.joints
+        if joints is None:
             return None, "this picture has no record of how the head stood. Take a new one."
-        moved = [j for j in facts.get("moving") or () if j in (robot.gimbal or _NONE).joints]
-        if moved:
+        if robot.gimbal is not None and any(j in picture.moving for j in robot.gimbal.joints):
             return None, "the head was moving when this was taken. Take a new one when it rests."
         camera = _intrinsics(facts.get("intrinsics"))
         height, width = picture.bgr.shape[:2]
@@ -226,7 +240,6 @@ class Looker:
                 "the camera's optics are not known. The operator can set calibration or fov_deg "
                 "of the camera driver."
             )
-        joints = {k: float(v) for k, v in facts["joints"].items() if isinstance(v, int | float)}
         frame = facts.get("frame_id")
         for name in dict.fromkeys((frame, robot.camera.frame)):
             try:
@@ -272,25 +285,24 @@ class _Scene:
         import numpy as np
 
         self._looker, self._view = looker, view
-        joints, arm = picture.facts["joints"], looker.arm
+        joints, arm = picture.joints or {}, looker.arm
         self._line: Any = None
         self._fingers: Any = None
         if arm is None:
             return
         robot = looker.robot
         assert robot.arm is not None
-        q = [joints.get(n) for n in robot.arm.joints]
-        if not all(isinstance(v, int | float) for v in q):
+        if not all(name in joints for name in robot.arm.joints):
             return
-        line = arm.planner.chain.points(np.array(q, dtype=float))
+        line = arm.planner.chain.points([joints[name] for name in robot.arm.joints])
         parts = []
         for a, b in itertools.pairwise(line):
             count = max(2, int(np.linalg.norm(b - a) / _STEP) + 1)
             parts.append(a + np.linspace(0, 1, count)[:, None] * (b - a))
         self._line = np.concatenate(parts)
         position, effort = joints.get(arm.gripper.joint), picture.facts.get("gripper_effort")
-        if isinstance(position, int | float) and isinstance(effort, int | float):
-            state = GripperState(float(position), float(effort), False, False)
+        if position is not None and _is_number(effort):
+            state = GripperState(position, float(effort), False, False)
             if arm.holds(state):
                 self._fingers = line[-1]
 
@@ -394,12 +406,9 @@ def _overlap(outline: Pixels, box: Sequence[float]) -> float:
     return float(common / both) if both > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _NoHead:
-    joints: tuple[str, ...] = ()
-
-
-_NONE = _NoHead()
+def _is_number(value: Any) -> TypeGuard[float]:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value)
 
 
 def _intrinsics(facts: Any) -> Intrinsics | None:
@@ -414,12 +423,11 @@ def _intrinsics(facts: Any) -> Intrinsics | None:
         )
     except (TypeError, KeyError, ValueError):
         return None
-    return out if len(out.k) == 9 and all(map(math.isfinite, (*out.k, *out.d))) else None
+    return out if len(out.k) == 9 and all(map(_is_number, (*out.k, *out.d))) else None
 
 
 def _length(value: Any, name: str) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not 0 <= value <= 1:
+    if not _is_number(value) or not 0 <= value <= 1:
         raise LoadError("bad_file", f"{name} should be metres from 0 to 1, it is {value!r}.")
     return float(value)
 

@@ -145,10 +145,23 @@ def test_a_file_that_is_no_picture(tmp_path: Path) -> None:
     assert error.value.code == "bad_image"
 
 
-@pytest.mark.parametrize("side", ["", "[]", "{", '{"joints": 3}', '{"stamp": NaN, "joints": {}}'])
-def test_a_bad_side_file_costs_the_places_only(tmp_path: Path, side: str) -> None:
+@pytest.mark.parametrize(
+    "side",
+    [
+        "",
+        "[]",
+        "{",
+        {"joints": 3},
+        {"joints": {"gimbal_pan": "left", "gimbal_tilt": 1.3}},
+        {"joints": {"gimbal_pan": math.nan, "gimbal_tilt": 1.3}},
+        {"stamp": math.nan, "frame_id": 3, "intrinsics": {"width": 0}},
+        {"moving": ["gimbal_pan"]},
+    ],
+)
+def test_a_bad_side_file_costs_the_places_only(tmp_path: Path, side: Any) -> None:
     save(tmp_path, "table", scene(RED))
-    (tmp_path / "table.json").write_text(side)
+    text = side if isinstance(side, str) else json.dumps({**FACTS, **side})
+    (tmp_path / "table.json").write_text(text)
     answer = detect(tmp_path)
     assert "red object" in answer
     assert "No places are known" in answer
