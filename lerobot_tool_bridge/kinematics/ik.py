@@ -142,8 +142,8 @@ class Solver:
             pose, jacobian = self.chain.fk_jacobian(q)
             error, jacobian = self._error(pose, jacobian, p, approach, closing, free)
             fits = self._fits(pose, error, approach)
-            if i >= 3 and (fits.any(-1)).all():
-                break
+            if (i >= 3 and fits.any(-1).all()) or i == _ITERATIONS - 1:
+                break  # what fits is q, and not what a step more would make of it
             q = self._step(q, error, jacobian)
         near = self.middle if near is None else np.asarray(near, dtype=float)
         way = np.abs(self.chain.nearest(q, near) - near).max(-1)

@@ -98,3 +98,14 @@ def test_straight_line_of_the_tool_point(solver: Solver) -> None:
     points = solver.chain.fk(way).position
     assert points[:, :2] == pytest.approx(np.tile(ends[0, :2], (13, 1)), abs=0.001)
     assert (np.diff(points[:, 2]) < 0).all()
+
+
+def test_what_is_called_solved_is_solved_beside_what_is_not(solver: Solver) -> None:
+    """One target out of reach makes the others go through every iteration."""
+    targets = [*reachable(solver, 100)]
+    points = np.array([[2.0, 0.0, 0.1], *(p for p, _, _ in targets)])
+    pitches = np.array([0.5, *(pitch for _, pitch, _ in targets)])
+    found = solver.solve(points, pitches, math.nan)
+    assert not found.solved[0]
+    off = np.linalg.norm(solver.chain.fk(found.q).position - points, axis=-1)
+    assert off[found.solved].max() < 0.001
