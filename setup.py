@@ -46,7 +46,15 @@ setup(
         "music": ["miniaudio>=1.61"],  # decodes and plays files in one small wheel
         "speech": ["hibari-tts>=0.2.1", "miniaudio>=1.61"],
         "dataset": ["pyarrow>=14"],
-        "test": ["canitoolcall==0.1.1", "pytest>=8", "pytest-timeout", "pytest-xdist", "rustypot"],
+        "policy": ["openai>=1.50,<3"],  # the client of every OpenAI-compatible model server
+        "test": [
+            "canitoolcall==0.1.1",
+            "jinja2",
+            "pytest>=8",
+            "pytest-timeout",
+            "pytest-xdist",
+            "rustypot",
+        ],
         "lint": ["mypy>=1.11", "ruff>=0.6", "types-jsonschema", "types-PyYAML"],
     },
     entry_points={
@@ -55,9 +63,11 @@ setup(
             f"bridge = {NAME}.ros.bridge:main",
             f"call = {NAME}.cli.call:main",
             f"camera_driver = {NAME}.drivers.camera.node:main",
+            f"chat = {NAME}.cli.chat:main",
             f"check = {NAME}.cli.check:main",
             f"demo = {NAME}.cli.demo:main",
             f"gimbal_driver = {NAME}.drivers.gimbal.node:main",
+            f"language_policy = {NAME}.policy.language_policy:main",
             f"record = {NAME}.cli.record:main",
             f"replay = {NAME}.cli.replay:main",
             f"scripted_policy = {NAME}.policy.scripted:main",

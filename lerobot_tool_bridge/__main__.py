@@ -1,4 +1,4 @@
-"""``python -m lerobot_tool_bridge up|call|check|replay|record|demo``."""
+"""``python -m lerobot_tool_bridge up|call|check|replay|record|chat|demo``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ VERBS = {
     "check": "say what the bridge would do with recorded messages; needs no ROS",
     "replay": "play the tool calls of a LeRobot data set; --dry-run only checks them",
     "record": "keep what is called and answered as a LeRobot data set",
+    "chat": "talk to the virtual robot, with a model or with the built-in rules",
     "demo": "play examples/pick_and_place.yaml on the virtual robot",
 }
 

@@ -32,6 +32,7 @@ _MODULES = {
     "camera_driver": "drivers.camera.node",
     "bridge": "ros.bridge",
     "scripted_policy": "policy.scripted",
+    "language_policy": "policy.language_policy",
 }
 # rviz2 shows compressed pictures only under a name that ends like this
 _STILL_FOR_RVIZ = ("tool_bridge/observations/compressed", "tool_bridge/observations")
@@ -137,6 +138,11 @@ class Bringup:
     catalogue: str = _option("", "A data set's folder or its meta/info.json: offer its tools only")
     output_dir: str = _option("", "Folder for pictures (default: observations)")
     audit_file: str = _option("", "File to which every call is written, one JSON line each")
+    policy: str = _option("false", "true starts the language policy, which takes instructions")
+    llm_url: str = _option(
+        "", "OpenAI-compatible server of its model, up to /v1 (default: the built-in rules)"
+    )
+    llm_model: str = _option("", "The model's name on that server")
     log_level: str = _option("", f"Log level of the nodes: {', '.join(LOG_LEVELS)}")
     rviz: str = _option("false", "true starts rviz2 with config/tool_bridge.rviz")
     sim: bool = True
@@ -199,6 +205,8 @@ class Bringup:
                 audit_file=_file(self.audit_file),
             )
         )
+        if self.policy == "true":
+            nodes.append(self._node("language_policy", url=self.llm_url, model=self.llm_model))
         if package_prefix("robot_state_publisher"):
             nodes.append(
                 dataclasses.replace(
@@ -276,8 +284,9 @@ class Bringup:
                 raise LoadError("bad_option", f"{name}: there is no {value}.")
         if self.sim and self.scene:
             Scene.load(self.scene)
-        if self.rviz not in ("true", "false"):
-            raise LoadError("bad_option", f"rviz is {self.rviz!r}; it should be true or false.")
+        for name in ("policy", "rviz"):
+            if (value := getattr(self, name)) not in ("true", "false"):
+                raise LoadError("bad_option", f"{name} is {value!r}; it should be true or false.")
         if self.rviz == "true" and not package_prefix("rviz2"):
             raise LoadError("bad_option", "rviz2 is not installed: sudo apt install ros-*-rviz2")
 

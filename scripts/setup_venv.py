@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "lerobot_tool_bridge"
-EXTRAS = "sim,speech,dataset,test,lint"
+EXTRAS = "sim,speech,dataset,policy,test,lint"
 SUPPORTED = ((3, 10), (3, 14))
 
 

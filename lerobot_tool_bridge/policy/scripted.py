@@ -22,6 +22,7 @@ from lerobot_tool_bridge.core.messages import new_id
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run
 from lerobot_tool_bridge.node.parameters import Param
 from lerobot_tool_bridge.policy.chat import assistant_message, failed, show_arguments
+from lerobot_tool_bridge.policy.files import open_new
 from lerobot_tool_bridge.policy.script import Script, ScriptedCall, Turn
 from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
@@ -72,7 +73,7 @@ class ScriptedPolicy(ManagedNode):
 
     def activate(self) -> None:
         if path := self.param("conversation"):
-            self._file = _open_new(Path(path).expanduser())
+            self._file = open_new(Path(path).expanduser())
         self._deadline = time.monotonic() + self.param("result_timeout")
         self._timer = self.steady_timer(0.05, self._look)
 
@@ -165,18 +166,6 @@ class ScriptedPolicy(ManagedNode):
         if self._file is not None:
             self._file.write(json.dumps(message, ensure_ascii=False) + "\n")
             self._file.flush()
-
-
-def _open_new(path: Path) -> IO[str]:
-    """Makes a file that was not there; where the name is taken, one with a number."""
-    for name in (path.name, *(f"{path.stem}-{n}{path.suffix}" for n in range(2, 10000))):
-        try:
-            return path.with_name(name).open("x", encoding="utf-8")
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise NodeError(f"Can't write {path}: {error.strerror}.") from None
-    raise NodeError(f"Can't write {path}: there are 10,000 of them.")
 
 
 def main() -> int:
