@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lerobot_tool_bridge.core import show
 from lerobot_tool_bridge.core.audit import AuditLog
@@ -37,7 +37,9 @@ from lerobot_tool_bridge.core.messages import (
 from lerobot_tool_bridge.core.registry import STOP, Registry
 from lerobot_tool_bridge.core.statistics import Statistics
 from lerobot_tool_bridge.core.tool import CallContext, Outcome
-from lerobot_tool_bridge.formats import TextReader
+
+if TYPE_CHECKING:
+    from lerobot_tool_bridge.formats import TextReader
 
 MAX_CONTENT = 64 * 1024
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.duration import Duration
@@ -31,7 +31,6 @@ from lerobot_tool_bridge.core.errors import ToolFailure
 from lerobot_tool_bridge.core.gate import Limits
 from lerobot_tool_bridge.core.registry import Registry
 from lerobot_tool_bridge.core.toolsfile import load_tools_file
-from lerobot_tool_bridge.formats import TextReader
 from lerobot_tool_bridge.music import MusicPlayer
 from lerobot_tool_bridge.node.diagnostics import ERROR, OK, WARN
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run_with_loop
@@ -49,6 +48,9 @@ from lerobot_tool_bridge.ros.logs import RosHandler
 from lerobot_tool_bridge.ros.markers import Markers
 from lerobot_tool_bridge.ros.parameters import PARAMETERS
 from lerobot_tool_bridge.speech import make_speaker
+
+if TYPE_CHECKING:
+    from lerobot_tool_bridge.formats import TextReader
 
 _ACK_LIMIT = 1.0
 _LOOP_LIMIT = 15.0
@@ -207,6 +209,8 @@ class ToolBridge(ManagedNode):
     def _texts(self, registry: Registry) -> TextReader | None:
         if not self.param("text_format"):
             return None
+        from lerobot_tool_bridge.formats import TextReader
+
         try:
             return TextReader(
                 self.param("text_format"), registry.schemas(), self.param("text_prefix")
