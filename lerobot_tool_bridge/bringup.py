@@ -119,14 +119,12 @@ class Bringup:
         "sim",
     )
     arm_port: str = _option(
-        "", "Serial port of the arm; off starts no arm driver (default: the robot's file)", "robot"
+        "", "Serial port of the arm; off: there is none (default: the robot's file)", "robot"
     )
-    gimbal_port: str = _option(
-        "", "Serial port of the pan/tilt head; off starts no driver for it", "robot"
-    )
+    gimbal_port: str = _option("", "Serial port of the pan/tilt head; off: there is none", "robot")
     camera: str = _option(
         "",
-        "Camera: an index (0), a device, a file or a URL; off starts no camera driver",
+        "Camera: an index (0), a device, a file or a URL; off: there is none",
         "robot",
     )
     calibration_file: str = _option("", "LeRobot's calibration of this arm (.json file)", "robot")
@@ -203,6 +201,7 @@ class Bringup:
                 catalogue=_file(self.catalogue),
                 output_dir=_file(self.output_dir),
                 audit_file=_file(self.audit_file),
+                without=self._absent(),
             )
         )
         if self.policy == "true":
@@ -263,6 +262,11 @@ class Bringup:
         raise LoadError(
             "bad_file", f"{self.robot}: drivers names {executable}; it should be one of {known}."
         )
+
+    def _absent(self) -> str:
+        """The parts that this bring-up turned off, for the bridge to offer no tools of theirs."""
+        chosen = {"arm": self.arm_port, "gimbal": self.gimbal_port, "camera": self.camera}
+        return "" if self.sim else ", ".join(p for p, device in chosen.items() if device == OFF)
 
     def _check(self) -> None:
         """Refuses what no node could use, before anything is started."""

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,25 @@ class Robot:
     camera: Camera | None = None
     drivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: Path = Path()
+
+    def without(self, parts: Iterable[str]) -> Robot:
+        """The same robot without some of its parts; without its arm it has no gripper either.
+
+        Raises:
+            LoadError: ``bad_option``: there is no such part.
+        """
+        absent = set(parts)
+        known = {"arm", "gripper", "gimbal", "camera"}
+        if absent - known:
+            raise LoadError(
+                "bad_option",
+                f"A robot has no part {', '.join(sorted(absent - known))} that could be left "
+                f"out; there are {', '.join(sorted(known))}.",
+            )
+        if "arm" in absent:
+            absent.add("gripper")
+        nothing: dict[str, Any] = dict.fromkeys(absent)
+        return dataclasses.replace(self, **nothing)
 
     def has(self, part: str) -> bool:
         """Whether the robot has a part that a tool needs (``arm``, ``gripper``, ...)."""

@@ -79,6 +79,7 @@ def test_options_of_a_real_robot_stay_texts(robot_file):
 def test_off_starts_no_driver(robot_file):
     nodes = by_name(Bringup(robot=robot_file, sim=False, camera="off", gimbal_port="off").nodes())
     assert list(nodes) == ["arm_driver", "tool_bridge"]
+    assert nodes["tool_bridge"].parameters["without"] == "gimbal, camera"
 
 
 def test_files_become_absolute(robot_file, tmp_path, monkeypatch):

@@ -89,6 +89,7 @@ class ToolBridge(ManagedNode):
         made = self._made
         link = Link(self, self._loop, self.param("server_timeout"), self.param("cancel_limit"))
         robot = Robot.load(self.param("robot")) if self.param("robot") else _NO_ROBOT
+        robot = robot.without(p.strip() for p in self.param("without").split(",") if p.strip())
         ports = self._make_ports(link, robot)
         settings = load_tools_file(self.param("tools_file")) if self.param("tools_file") else None
         catalogue = Catalogue.load(self.param("catalogue")) if self.param("catalogue") else None

@@ -12,6 +12,12 @@ PARAMETERS = (
         "the tools that need none.",
     ),
     Param(
+        "without",
+        "",
+        "Parts of the robot that are not there, separated by commas (arm, gripper, gimbal, "
+        "camera): tools that need them are not offered.",
+    ),
+    Param(
         "tools_file",
         "",
         "YAML file with function_calling: tools: <name>: {enabled, description, timeout, ...}. "
