@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     Pixels = NDArray[Any]
 
 _SATURATION = 90  # of 255, from which on something counts as coloured
-_VALUE = 45  # below, a colour is noise
+_STAND_OUT = 45  # by which it has to exceed that of a picture that has little
+_VALUE = 36  # below, a colour is noise
 _MIN_SHARE = 1.2e-4  # of the picture's pixels; a 25 mm cube at 1 m has 4e-4 of 640x480 and 75°
 _BACKGROUND_SHARE = 0.25  # of the picture in one colour is the table or a wall, not a thing
 _MAX_THINGS = 40
+_FRAYED = 0.4  # share of its convex outline that a thing fills at least
 _SAME_HUE = 10  # of 180
 _GAP = 3  # pixels within which things count as touching
 
 _HUES = (
     (8, "red"),
-    (21, "orange"),
+    (20, "orange"),
     (34, "yellow"),
     (84, "green"),
     (98, "turquoise"),
@@ -140,8 +142,10 @@ def _blobs(bgr: Pixels) -> tuple[list[Seen], str]:
     import cv2
     import numpy as np
 
-    hsv = cv2.cvtColor(bgr, cv2.COLOR_BGR2HSV)
-    colored = (hsv[..., 1] >= _SATURATION) & (hsv[..., 2] >= _VALUE)
+    hsv = cv2.cvtColor(cv2.medianBlur(bgr, 3), cv2.COLOR_BGR2HSV)  # noise has colours of its own
+    common = float(np.median(hsv[..., 1]))  # warm light gives white tables a colour
+    least = max(_SATURATION, common + _STAND_OUT) if common < 1.2 * _SATURATION else _SATURATION
+    colored = (hsv[..., 1] >= least) & (hsv[..., 2] >= _VALUE)
     background = _drop_background(hsv, colored)
     limits = np.array([limit for limit, _ in _HUES[:-1]])
     kind = np.searchsorted(limits, np.arange(180), side="right") % len(limits)  # both reds are one
@@ -161,7 +165,8 @@ def _blobs(bgr: Pixels) -> tuple[list[Seen], str]:
     parts.sort(key=lambda b: -b.area)
     blobs = [b for b in _merged(parts[: 4 * _MAX_THINGS]) if b.area >= smallest]
     blobs = [b for b in (_sharpened(b, hsv) for b in blobs[:_MAX_THINGS]) if b.area >= smallest]
-    return [_seen(b, blobs, hsv) for b in blobs], background
+    seen = [_seen(b, blobs, hsv) for b in blobs]
+    return [s for s in seen if s is not None], background
 
 
 def _drop_background(hsv: Pixels, colored: Pixels) -> str:
@@ -270,11 +275,14 @@ def _sharpened(blob: _Blob, hsv: Pixels) -> _Blob:
     return _Blob(mask, blob.left + x, blob.top + y, area, blob.hue)
 
 
-def _seen(blob: _Blob, blobs: list[_Blob], hsv: Pixels) -> Seen:
+def _seen(blob: _Blob, blobs: list[_Blob], hsv: Pixels) -> Seen | None:
+    """None for what is too frayed to be a thing: noise in the dark."""
     import numpy as np
 
     height, width = blob.mask.shape
     outline, fill = _outline(blob)
+    if fill < _FRAYED:
+        return None
     inside = hsv[blob.top : blob.top + height, blob.left : blob.left + width][blob.mask]
     bright = inside[inside[:, 2] >= np.percentile(inside[:, 2], 60)]  # lit faces tell the colour
     name = color_name(

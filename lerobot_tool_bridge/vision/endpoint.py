@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[Any]
 
+_MARGIN = 2.0  # seconds after which the socket gives up by itself
 _MAX_ANSWER = 1024 * 1024
 _QUALITY = 90
 _SCALE = 1000.0  # boxes are asked for in thousandths of the picture's sides
@@ -147,7 +148,7 @@ class Endpoint:
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         import http.client
 
-        request = _Request(self.url, self._headers(), self.time_limit)
+        request = _Request(self.url, self._headers(), self.time_limit + _MARGIN)
         answer = asyncio.ensure_future(asyncio.to_thread(request.run, body))
         try:
             done, _ = await asyncio.wait({answer}, timeout=self.time_limit)

@@ -32,6 +32,7 @@ _LARGEST = 1920  # pixels of a side; the detector gets larger pictures smaller
 _OLD = 30.0  # seconds after which things may have been moved
 _TABLE = 1.5  # times the arm's reach: as far as that the table is taken to go
 _ARM_RADIUS = 0.05  # metres around the arm's middle line in which it may hide something
+_ARM_WIDTH = 0.03  # metres around that line in which it is hardly to be seen past
 _ARM_CORE = 0.015  # metres around that line that are surely arm
 _HELD = 0.05  # metres from between the fingers
 _STEP = 0.01  # metres between two points of that line
@@ -324,7 +325,8 @@ class _Scene:
         if seen.cut:
             doubts.append("it goes out of the picture; turn the head towards it")
         whole = place.width > _WHOLE * place.length and place.box > _WHOLE
-        if near < _ARM_RADIUS + place.length / 2 and not whole:
+        beside = near - place.length / 2
+        if beside < _ARM_WIDTH or (beside < _ARM_RADIUS and not whole):
             doubts.append("the arm may hide a part of it; move the arm aside and look again")
         elif seen.touched:
             doubts.append("something right beside it may hide a part of it")
