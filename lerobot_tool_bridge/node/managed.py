@@ -33,7 +33,7 @@ _RETRY_PERIOD = 0.5
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 _FAILURE = TransitionCallbackReturn.FAILURE
 
-_COMMON = (
+COMMON = (
     Param(
         "autostart",
         True,
@@ -68,7 +68,7 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name: str, parameters: Sequence[Param], **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
-        self._params = {p.name: p for p in (*_COMMON, *parameters)}
+        self._params = {p.name: p for p in (*COMMON, *parameters)}
         for param in self._params.values():
             self._declare(param)
         for warning in file_warnings(

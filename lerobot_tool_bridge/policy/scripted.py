@@ -26,7 +26,7 @@ from lerobot_tool_bridge.policy.files import open_new
 from lerobot_tool_bridge.policy.script import Script, ScriptedCall, Turn
 from lerobot_tool_bridge.ros.qos import COMMANDS, LATCHED
 
-_PARAMETERS = (
+PARAMETERS = (
     Param("script", "", "YAML file with the conversation to play."),
     Param("bridge", "tool_bridge", "Name of the bridge's node, relative to this one's namespace."),
     Param(
@@ -49,7 +49,7 @@ class ScriptedPolicy(ManagedNode):
     """The node; a timer looks whether the next turn can begin."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__("scripted_policy", _PARAMETERS, **kwargs)
+        super().__init__("scripted_policy", PARAMETERS, **kwargs)
         self._turns: Iterator[Turn] = iter(())
         self._pending: dict[str, ScriptedCall] = {}
         self._wrong: list[str] = []
