@@ -208,8 +208,8 @@ class Action:
     def _ask_result(self, under_way: _Goal) -> None:
         request = self._kind.Impl.GetResultService.Request(goal_id=under_way.message_id)
         pending = self._result.call_async(request)
-        soon = self._link.loop.call_soon_threadsafe
-        pending.add_done_callback(lambda f: soon(settle, under_way.result, f.result()))
+        over = self._link.hand_over
+        pending.add_done_callback(lambda f: over(settle, under_way.result, f.result()))
 
     async def _wait_accepted(self, under_way: _Goal) -> None:
         limit = self._link.server_timeout

@@ -70,6 +70,7 @@ class ToolBridge(ManagedNode):
     def __init__(self, loop: asyncio.AbstractEventLoop, **kwargs: Any) -> None:
         super().__init__("tool_bridge", PARAMETERS, **kwargs)
         self._loop = loop
+        self._link: Link | None = None
         self._made = contextlib.ExitStack()
         self._dispatcher: Dispatcher | None = None
         self._actions: list[Action] = []
@@ -88,6 +89,7 @@ class ToolBridge(ManagedNode):
     def configure(self) -> None:
         made = self._made
         link = Link(self, self._loop, self.param("server_timeout"), self.param("cancel_limit"))
+        self._link = link
         robot = Robot.load(self.param("robot")) if self.param("robot") else _NO_ROBOT
         robot = robot.without(p.strip() for p in self.param("without").split(",") if p.strip())
         ports = self._make_ports(link, robot)
@@ -263,7 +265,8 @@ class ToolBridge(ManagedNode):
             batch.append((decode_string(taken[0]), taken[1]["source_timestamp"]))
             # what else waits, at once: the executor takes ten times as long for each
             taken = waiting.handle.take_message(String, True)
-        self._loop.call_soon_threadsafe(self._submit, batch)
+        assert self._link is not None
+        self._link.hand_over(self._submit, batch)
 
     def _on_cancel(self, data: bytes) -> None:
         call_id = decode_string(data).decode(errors="replace").strip()

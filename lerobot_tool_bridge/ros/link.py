@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from lerobot_tool_bridge.core.errors import ToolFailure
 
 POLL = 0.003
 """Seconds between two looks at something that has no way to wake the loop."""
+
+_GIVE_WAY = 0.0001
 
 
 class Link:
@@ -57,7 +60,7 @@ class Link:
             response = future.result()
             if then is not None:
                 then(response)
-            self.loop.call_soon_threadsafe(settle, answer, response)
+            self.hand_over(settle, answer, response)
 
         def forget(future: asyncio.Future[Any]) -> None:
             if future.cancelled():
@@ -66,6 +69,15 @@ class Link:
         pending.add_done_callback(forward)
         answer.add_done_callback(forget)
         return answer
+
+    def hand_over(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Has the loop call something; called in rclpy's thread.
+
+        The executor would go on to build its next wait set, half a millisecond for which it
+        keeps the interpreter, while the loop waits for it. So this thread gives way first.
+        """
+        self.loop.call_soon_threadsafe(callback, *arguments)
+        time.sleep(_GIVE_WAY)
 
     async def until(self, ready: Callable[[], bool], limit: float) -> bool:
         """Polls a condition; False where it did not come true within the limit."""

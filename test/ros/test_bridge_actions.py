@@ -190,7 +190,12 @@ def test_a_stalled_gripper_is_an_end(
 ) -> None:
     """Closing on a thing is a stall, which controllers call aborted or succeeded."""
     robot.gripper.behaviour = behaviour
-    robot.gripper.result = {"position": 0.012, "effort": 0.8, "stalled": True}
+    robot.gripper.result = {
+        "position": 0.012,
+        "effort": 0.8,
+        "stalled": True,
+        "reached_goal": False,
+    }
     assert bridge.call("grip", position=0.0) == "0.012 0.80 True False"
 
 
