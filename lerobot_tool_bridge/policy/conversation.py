@@ -62,9 +62,12 @@ class Conversation:
         self._turns: list[list[Entry]] = []
 
     def begin(self, instruction: str) -> None:
-        """Begins a turn, and forgets the oldest ones that are too much."""
+        """Begins a turn."""
         self._turns.append([])
         self.add(Entry({"role": "user", "content": instruction}))
+
+    def _forget(self) -> None:
+        """Forgets the oldest turns that are too much."""
         sizes = [sum(e.size for e in turn) for turn in self._turns]
         while len(self._turns) > 1 and (
             len(self._turns) > self._most or sum(sizes) > self._characters
@@ -96,6 +99,7 @@ class Conversation:
             pictures: One of ``PICTURES``.
             max_pictures: Only the last ones are sent; of older ones remains their result.
         """
+        self._forget()
         entries = list(self._entries())
         shown = {id(e) for e in [e for e in entries if e.picture][-max_pictures:]}
         if pictures == "off" or max_pictures == 0:

@@ -16,6 +16,7 @@ from typing import Any
 
 from lerobot_tool_bridge.core import strict_json
 from lerobot_tool_bridge.core.errors import BridgeError, Rejection
+from lerobot_tool_bridge.policy.within import within
 
 _MAX_ANSWER = 4 * 1024 * 1024
 _LONGEST_DELAY = 30.0
@@ -103,12 +104,13 @@ class Endpoint:
     def __init__(self, server: Server) -> None:
         server.check()
         try:
+            import httpx
             import openai
         except ImportError:
             raise EndpointError(
                 "The openai package is missing: pip install 'lerobot_tool_bridge[policy]'"
             ) from None
-        self._openai = openai
+        self._openai, self._httpx = openai, httpx
         self._server = server
         self._client = openai.AsyncOpenAI(
             base_url=server.url,
@@ -149,8 +151,8 @@ class Endpoint:
         for left in range(server.retries, -1, -1):
             delay = server.delay * 2 ** (server.retries - left)
             try:
-                return await asyncio.wait_for(self._try(body), server.time_limit)
-            except (asyncio.TimeoutError, openai.APITimeoutError):
+                return await within(server.time_limit, self._try(body))
+            except (TimeoutError, openai.APITimeoutError, self._httpx.TimeoutException):
                 raise EndpointError(
                     f"The model server at {server.url} did not answer within "
                     f"{server.time_limit:g} s."
@@ -163,7 +165,7 @@ class Endpoint:
                         f"{_short(error.response.text)}"
                     ) from None
                 delay = _wanted(error.response.headers.get("retry-after"), delay)
-            except openai.APIConnectionError as error:
+            except (openai.APIConnectionError, self._httpx.TransportError) as error:
                 if not left:
                     why = error.__cause__ or error
                     raise EndpointError(

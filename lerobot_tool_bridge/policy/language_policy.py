@@ -43,6 +43,7 @@ from lerobot_tool_bridge.policy.loop import (
     Settings,
 )
 from lerobot_tool_bridge.policy.rules_server import MODEL, RulesServer
+from lerobot_tool_bridge.policy.within import within
 from lerobot_tool_bridge.ros import qos
 from lerobot_tool_bridge.ros.cdr import decode_string, publish_json
 
@@ -370,8 +371,8 @@ class LanguagePolicy(ManagedNode):
     async def _still(self) -> str:
         """The next still as a data URL, small enough."""
         try:
-            data = await asyncio.wait_for(self._pictures.get(), _PICTURE_LIMIT)
-        except asyncio.TimeoutError:
+            data = await within(_PICTURE_LIMIT, self._pictures.get())
+        except TimeoutError:
             self.get_logger().warning("No picture came for record_observation.")
             return ""
         side, size = self.param("picture_side"), self.param("picture_bytes")
@@ -441,10 +442,10 @@ class LanguagePolicy(ManagedNode):
         assert self._talk is not None
         limit = self.param("bridge_timeout")
         try:
-            await asyncio.wait_for(self._bridge_there(), limit)
+            await within(limit, self._bridge_there())
         except asyncio.CancelledError:
             return Answer(text, "Cancelled.", "cancelled")
-        except asyncio.TimeoutError:
+        except TimeoutError:
             name = self.param("bridge")
             return Answer(text, f"No bridge answers as {name} within {limit:g} s.", FAILED)
         return await self._talk.run(text)

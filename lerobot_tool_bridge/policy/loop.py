@@ -166,7 +166,7 @@ class Loop:
         self._picture = picture
         self._hinted = False
         self._pending: dict[str, _Call] = {}
-        self._sign = asyncio.Event()
+        self._heard = 0.0  # when the bridge last told of a call of ours
         self._sent: set[str] = set()
         self._started: set[str] = set()
         self._answer = Answer("")
@@ -179,7 +179,7 @@ class Loop:
         call = self._pending.get(str(result.get("tool_call_id")))
         if call is not None and not call.result.done():
             call.result.set_result(str(result.get("content", "")))
-            self._sign.set()
+            self._heard = time.monotonic()
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Takes one message of ``~/tool_events``."""
@@ -187,7 +187,7 @@ class Loop:
         if event.get("event") == "started" and call_id in self._sent:
             self._started.add(call_id)
         if call_id in self._pending:
-            self._sign.set()
+            self._heard = time.monotonic()
 
     # --- one instruction ----------------------------------------------------------------------
 
@@ -385,11 +385,10 @@ class Loop:
 
     async def _results(self, calls: list[_Call]) -> None:
         """Waits for all results; a call of which nothing is heard for long is given up."""
+        self._heard = time.monotonic()
         while waiting := [c for c in calls if not c.result.done()]:
-            self._sign.clear()
-            try:
-                await asyncio.wait_for(self._sign.wait(), self._set.result_timeout)
-            except asyncio.TimeoutError:
+            left = self._heard + self._set.result_timeout - time.monotonic()
+            if left <= 0:
                 seconds = f"{self._set.result_timeout:g} s"
                 await self._end(
                     waiting,
@@ -398,6 +397,11 @@ class Loop:
                     "Whether it was done is not known.",
                 )
                 return
+            await asyncio.wait(
+                [c.result for c in waiting],
+                timeout=left,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
 
     async def _end(self, calls: list[_Call], code: str, why: str) -> None:
         """Cancels calls, and fills in the results that don't come in time."""

@@ -38,7 +38,9 @@ class RulesServer:
     def __init__(self, port: int = 0) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, name="rules server")
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.1,), name="rules server"
+        )
         self._thread.start()
 
     @property
