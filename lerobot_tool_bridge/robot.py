@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lerobot_tool_bridge import share
 from lerobot_tool_bridge.core.errors import LoadError
 
@@ -228,20 +226,7 @@ class Robot:
         Raises:
             LoadError: ``bad_file``; the text names the file, the key and what is expected.
         """
-        path = Path(name_or_path).expanduser()
-        if path.suffix not in (".yaml", ".yml"):
-            path = share.path("config", "robots", f"{name_or_path}.yaml")
-        if not path.is_file():
-            known = sorted(p.stem for p in share.path("config", "robots").glob("*.yaml"))
-            raise LoadError(
-                "bad_file",
-                f"There is no robot file {path}. Known robots: {', '.join(known)}; "
-                "or give the path of a .yaml file.",
-            )
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise LoadError("bad_file", f"{path} is not a YAML file: {error}") from None
+        path, data = share.config("robot", name_or_path)
         if not isinstance(data, dict):
             raise LoadError("bad_file", f"{path} should be a mapping with name, urdf, arm, ...")
         robot: Robot = _build(cls, {**data, "path": str(path)}, str(path))

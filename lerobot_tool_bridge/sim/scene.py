@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from lerobot_tool_bridge import share
 from lerobot_tool_bridge.core.errors import LoadError
@@ -72,20 +69,7 @@ class Scene:
         Raises:
             LoadError: ``bad_file``; the text names the file, the key and what is expected.
         """
-        path = Path(name_or_path).expanduser()
-        if path.suffix not in (".yaml", ".yml"):
-            path = share.path("config", "scenes", f"{name_or_path}.yaml")
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            known = sorted(p.stem for p in share.path("config", "scenes").glob("*.yaml"))
-            raise LoadError(
-                "bad_file",
-                f"There is no scene {path}. Known scenes: {', '.join(known)}; or give the path "
-                "of a .yaml file.",
-            ) from None
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise LoadError("bad_file", f"{path} can't be read: {error}") from None
+        path, data = share.config("scene", name_or_path)
         return _scene(data if data is not None else {}, str(path))
 
 

@@ -118,4 +118,4 @@ def test_faults_of_the_scene_end_it_with_one_line(spawn: Spawner, tmp_path: Path
     process = _start(spawn, tmp_path, scene="moon")
     assert process.wait() == 1
     assert len(process.output.strip().splitlines()) == 1
-    assert "There is no scene" in process.output
+    assert "There is no scene file" in process.output
