@@ -52,7 +52,7 @@ from lerobot_tool_bridge.speech import make_speaker
 if TYPE_CHECKING:
     from lerobot_tool_bridge.formats import TextReader
 
-_ACK_LIMIT = 1.0
+_ACK_LIMIT = 0.2
 _LOOP_LIMIT = 15.0
 _PORT_SPEAKS_FIRST = 0.5
 _BATCH = 100
@@ -142,14 +142,14 @@ class ToolBridge(ManagedNode):
         self._actions = []
 
     async def answer_all(self) -> None:
-        """Ends what runs, answers it, and waits until the answers have gone out."""
+        """Ends what runs, answers it, and gives the answers time to go out."""
         if self._dispatcher is None:
             return
         await self._dispatcher.shutdown()
         for publisher in (self._results, self._events):
             if publisher is not None:
-                limit = Duration(seconds=_ACK_LIMIT)
-                await asyncio.to_thread(publisher.wait_for_all_acked, limit)
+                # readers may confirm only at the writer's next heartbeat, seconds later
+                publisher.wait_for_all_acked(Duration(seconds=_ACK_LIMIT))
 
     def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a coroutine in the loop, and waits. It must not need rclpy's thread."""
