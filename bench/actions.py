@@ -46,6 +46,8 @@ class Plain:
         goal.trajectory.joint_names = ["gimbal_pan", "gimbal_tilt"]
         point = JointTrajectoryPoint(positions=[2.356, tilt], time_from_start=Duration())
         goal.trajectory.points.append(point)
+        for _ in range(10):  # what came while the bridge had its turn is not to count as ours
+            self._executor.spin_once(timeout_sec=0.0)
         start = time.perf_counter()
         accepted = self._client.send_goal_async(goal)
         self._until(accepted.done)
