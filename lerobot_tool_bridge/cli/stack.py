@@ -21,6 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from lerobot_tool_bridge import share
 from lerobot_tool_bridge.bringup import NodeSpec
+from lerobot_tool_bridge.latch import Latch
 
 END_LIMIT = 12.0
 """Seconds that a node may take to end after SIGINT; then it is killed."""
@@ -101,7 +102,7 @@ class Processes:
                 found.append((name, f"status {code}" if code >= 0 else _signal_name(-code)))
         return found
 
-    def end(self, hurry: threading.Event | None = None) -> list[str]:
+    def end(self, hurry: Latch | None = None) -> list[str]:
         """Ends all that still run, in the reverse order of their start.
 
         Args:
@@ -224,8 +225,8 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.hurry = threading.Event()
+        self.stop = Latch()
+        self.hurry = Latch()
 
     def __enter__(self) -> Signals:
         self._before = {n: signal.signal(n, self._on) for n in _ENDS}

@@ -23,6 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
 from lerobot_tool_bridge.core.errors import BridgeError
+from lerobot_tool_bridge.latch import Latch
 from lerobot_tool_bridge.node.diagnostics import Diagnostics
 from lerobot_tool_bridge.node.parameters import Param, file_warnings
 
@@ -283,7 +284,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
     Returns:
         The process's exit status.
     """
-    stop = threading.Event()
+    stop = Latch()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     try:

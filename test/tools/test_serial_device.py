@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import serial
+from harness import wait_for
 
 from lerobot_tool_bridge.core.errors import LoadError, Rejection, ToolFailure
 from lerobot_tool_bridge.core.registry import Registry
@@ -104,7 +105,7 @@ def test_a_device_that_does_not_reply(lamp: Lamp) -> None:
     tool = make(lamp, timeout=0.1)
     assert call(tool, command="LED ON") == "Sent to lamp; no reply came within 0.1 s."
     assert "sends no reply" in call(make(lamp, reply=False), command="LED OFF")
-    assert lamp.got.endswith(b"LED OFF\n")
+    wait_for(lambda: lamp.got.endswith(b"LED OFF\n"))
 
 
 def test_replies_that_are_no_text(lamp: Lamp) -> None:
