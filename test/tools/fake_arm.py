@@ -98,7 +98,8 @@ class FakeArm:
 def stopped_by_something(where: str = "") -> ToolFailure:
     """What a port raises when its driver gave up."""
     return ToolFailure(
-        "tool_error", f"The driver of the arm gave up{where}. joint stopped at 1.0° instead of 2.0°."
+        "tool_error",
+        f"The driver of the arm gave up{where}. joint stopped at 1.0° instead of 2.0°.",
     )
 
 
