@@ -11,7 +11,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-PARTS = ("calls", "actions", "burst", "idle", "pictures", "start", "grasping", "seeing", "formats")
+PARTS = (
+    "calls",
+    "actions",
+    "burst",
+    "idle",
+    "pictures",
+    "start",
+    "grasping",
+    "seeing",
+    "formats",
+    "policy",
+)
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -1,7 +1,8 @@
 """``chat``: talk to the virtual robot.
 
-Starts virtual robot, drivers, bridge and language policy on a ROS domain of their own, and takes
-what you type as instructions; shows every call, its progress and its result, and the answer.
+Starts virtual robot, drivers, bridge and language policy on a ROS domain of their own (or on
+ROS_DOMAIN_ID, where it is set), and takes what you type as instructions; shows every call, its
+progress and its result, and the answer.
 LLM_URL and LLM_MODEL (or --url, --model) choose an OpenAI-compatible server, LLM_API_KEY holds
 its key; without a server, the built-in policy of rules answers. Ctrl-C ends what runs, and
 the chat where nothing runs.
@@ -117,7 +118,7 @@ def _run(nodes: list[NodeSpec], instructions: Sequence[str], output: Path) -> in
 
     processes = Processes(echo)
     with Signals() as signals:
-        stack = Stack(nodes, processes, free_domain())
+        stack = Stack(nodes, processes, None if "ROS_DOMAIN_ID" in os.environ else free_domain())
         begin = time.monotonic()
 
         def watch() -> None:

@@ -270,11 +270,16 @@ class LanguagePolicy(ManagedNode):
 
     async def last(self) -> None:
         """Ends what runs, and waits until its answer has gone out."""
-        if self._worker is not None:
-            await self.rest()
-            for publisher in (self._cancels, self._answers, self._messages):
-                limit = Duration(seconds=_ACK_LIMIT)
-                await asyncio.to_thread(publisher.wait_for_all_acked, limit)
+        busy = self._running is not None
+        await self.rest()
+        if busy:
+            limit = Duration(seconds=_ACK_LIMIT)
+            await asyncio.gather(
+                *(
+                    asyncio.to_thread(publisher.wait_for_all_acked, limit)
+                    for publisher in (self._cancels, self._answers, self._messages)
+                )
+            )
 
     def _settings(self) -> Settings:
         text_format, tools_in = self.param("text_format"), self.param("tools_in")

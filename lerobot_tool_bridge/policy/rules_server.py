@@ -57,6 +57,7 @@ class RulesServer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet: two would wait 40 ms for each other
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing."""

@@ -53,6 +53,7 @@ class Stub:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # headers and body in one packet
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
