@@ -22,7 +22,7 @@ class Server(Node):
             "gimbal_controller/follow_joint_trajectory",
             execute_callback=self.execute,
             cancel_callback=lambda goal: CancelResponse.ACCEPT,
-            result_timeout=1,
+            result_timeout=0.05,  # a long list of ended goals would slow the plain client down
         )
 
     def publish(self) -> None:

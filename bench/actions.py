@@ -1,4 +1,4 @@
-"""A tool that runs one action, against the same goal from a plain action client, in turn."""
+"""A tool that runs one action, against the same goal from a plain client, in blocks in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectoryPoint
 
-from bench.common import World, summary, world
+from bench.common import World, blocks, summary, world
 
 ROUNDS = 300
 
@@ -61,14 +61,11 @@ def measure() -> dict[str, Any]:
         w.module("action_server")
         w.bridge()
         plain_client = Plain(w)
-        plain, ours = [], []
-        for i in range(ROUNDS + 20):
-            tilt = 2.0 + 0.001 * i
-            a = plain_client.timed(tilt)
-            b = w.timed_call("bench_action", {"value": tilt})
-            if i >= 20:
-                plain.append(a)
-                ours.append(b)
+        plain, ours = blocks(
+            ROUNDS,
+            lambda: plain_client.timed(2.0),
+            lambda: w.timed_call("bench_action", {"value": 2.0}),
+        )
         plain_client.close()
         p, o = summary(plain), summary(ours)
         both = {"bridge": o, "plain": p}

@@ -41,6 +41,17 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
+def blocks(
+    rounds: int, plain: Callable[[], float], ours: Callable[[], float], size: int = 25
+) -> tuple[list[float], list[float]]:
+    """Measures two things in alternating blocks; the first block of each is the warm-up."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds // size + 1):
+        for measure, times in zip((plain, ours), taken, strict=True):
+            times += [measure() for _ in range(size)]
+    return taken[0][size:], taken[1][size:]
+
+
 def call_message(name: str, arguments: dict[str, Any]) -> tuple[str, str]:
     """An assistant message with one call under a fresh id: the id and the JSON."""
     call_id = f"bench{next(_ids):06d}"

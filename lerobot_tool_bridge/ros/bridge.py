@@ -1,7 +1,8 @@
 """``tool_bridge``: the node that takes tool calls and publishes one result for each.
 
-The asyncio loop with the core and the tools runs in the main thread, rclpy in another one. A call
-enters the loop through ``call_soon_threadsafe``; results are published from the loop.
+The asyncio loop with the core and the tools runs in the main thread, rclpy in another one, and the
+intake of calls in a third. A call enters the loop through ``call_soon_threadsafe``; results are
+published from the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
-from rclpy.subscription import Subscription
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -40,8 +40,9 @@ from lerobot_tool_bridge.ros import qos
 from lerobot_tool_bridge.ros.action import Action
 from lerobot_tool_bridge.ros.arm import RosArm
 from lerobot_tool_bridge.ros.camera import RosCamera
-from lerobot_tool_bridge.ros.cdr import decode_string, publish_json
+from lerobot_tool_bridge.ros.cdr import publish_json
 from lerobot_tool_bridge.ros.gimbal import RosGimbal
+from lerobot_tool_bridge.ros.intake import Batch, Intake
 from lerobot_tool_bridge.ros.joints import JointStates
 from lerobot_tool_bridge.ros.link import Link
 from lerobot_tool_bridge.ros.logs import RosHandler
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 _ACK_LIMIT = 0.2
 _LOOP_LIMIT = 15.0
 _PORT_SPEAKS_FIRST = 0.5
-_BATCH = 100
 _NO_ROBOT = Robot("none", "no robot", Path())
 
 
@@ -74,7 +74,6 @@ class ToolBridge(ManagedNode):
         self._made = contextlib.ExitStack()
         self._dispatcher: Dispatcher | None = None
         self._actions: list[Action] = []
-        self._calls: Subscription | None = None
         self._results: Publisher | None = None
         self._events: Publisher | None = None
         self._markers: Markers | None = None
@@ -112,8 +111,8 @@ class ToolBridge(ManagedNode):
         self._dispatcher = dispatcher
         self._markers = Markers(link, robot, lambda: dispatcher.running)
         made.callback(self._markers.close)
-        self._calls = self._subscription("~/tool_calls", self._on_calls)
-        self._subscription("~/cancel", self._on_cancel)
+        topics = (("~/tool_calls", self._on_calls), ("~/cancel", self._on_cancel))
+        made.callback(Intake(self, topics, qos.COMMANDS).close)
         # in groups of their own: one that waits for its answer must not hold up what brings it
         for name, answer in (("~/stop", self._on_stop), ("~/reset", self._on_reset)):
             group = ReentrantCallbackGroup()
@@ -154,11 +153,6 @@ class ToolBridge(ManagedNode):
     def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a coroutine in the loop, and waits. It must not need rclpy's thread."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_LOOP_LIMIT)
-
-    def _subscription(self, topic: str, take: Callable[..., None]) -> Subscription:
-        subscription = self.create_subscription(String, topic, take, qos.COMMANDS, raw=True)
-        self._made.callback(self.destroy_subscription, subscription)
-        return subscription
 
     def _publisher(self, topic: str, profile: QoSProfile) -> Publisher:
         publisher = self.create_publisher(String, topic, profile)
@@ -254,23 +248,17 @@ class ToolBridge(ManagedNode):
             names.append(f"{entry.name} ({note})" if note else entry.name)
         log.info(f"{len(names)} tools: {', '.join(names) or 'none'}")
 
+    # --- in the intake's thread ---------------------------------------------------------------
+
+    def _on_calls(self, batch: Batch) -> None:
+        self._loop.call_soon_threadsafe(self._submit, batch)
+
+    def _on_cancel(self, batch: Batch) -> None:
+        for text, _ in batch:
+            call_id = text.decode(errors="replace").strip()
+            self._loop.call_soon_threadsafe(self._cancel, call_id)
+
     # --- in rclpy's thread --------------------------------------------------------------------
-
-    def _on_calls(self, data: bytes, info: Mapping[str, Any]) -> None:
-        waiting = self._calls
-        assert waiting is not None
-        taken: tuple[bytes, Mapping[str, Any]] | None = (data, info)
-        batch: list[tuple[bytes, int]] = []
-        while taken is not None and len(batch) < _BATCH:
-            batch.append((decode_string(taken[0]), taken[1]["source_timestamp"]))
-            # what else waits, at once: the executor takes ten times as long for each
-            taken = waiting.handle.take_message(String, True)
-        assert self._link is not None
-        self._link.hand_over(self._submit, batch)
-
-    def _on_cancel(self, data: bytes) -> None:
-        call_id = decode_string(data).decode(errors="replace").strip()
-        self._loop.call_soon_threadsafe(self._cancel, call_id)
 
     async def _on_stop(
         self, request: Trigger.Request, response: Trigger.Response
@@ -339,7 +327,7 @@ class ToolBridge(ManagedNode):
 
     # --- in the loop --------------------------------------------------------------------------
 
-    def _submit(self, batch: Sequence[tuple[bytes, int]]) -> None:
+    def _submit(self, batch: Batch) -> None:
         for payload, sent in batch:
             if self._dispatcher is not None:
                 self._dispatcher.submit(payload, max(0.0, (time.time_ns() - sent) * 1e-9))

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 
-class _Never(CallbackGroup):
+class Never(CallbackGroup):
     """Keeps its entities out of the executor's wait set."""
 
     def can_execute(self, entity: Any) -> bool:
@@ -55,7 +55,7 @@ class Polled:
     def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile) -> None:
         self._node = node
         self._subscription = node.create_subscription(
-            kind, topic, lambda _: None, qos, callback_group=_Never()
+            kind, topic, lambda _: None, qos, callback_group=Never()
         )
         self.qos = qos
         self.topic: str = self._subscription.topic_name
