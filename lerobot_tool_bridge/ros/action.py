@@ -82,13 +82,13 @@ class Action:
         self.what = what
         node = link.node
         self.name: str = node.resolve_topic_name(name)
-        self._send = node.create_client(
+        self._send = link.waiter.client(
             kind.Impl.SendGoalService, f"{self.name}/_action/send_goal"
         )
-        self._result = node.create_client(
+        self._result = link.waiter.client(
             kind.Impl.GetResultService, f"{self.name}/_action/get_result"
         )
-        self._cancel = node.create_client(CancelGoal, f"{self.name}/_action/cancel_goal")
+        self._cancel = link.waiter.client(CancelGoal, f"{self.name}/_action/cancel_goal")
         self._status = Polled(
             node,
             GoalStatusArray,
@@ -102,7 +102,7 @@ class Action:
         """Ends the connection. No goal may be under way."""
         self._status.close()
         for client in (self._send, self._result, self._cancel):
-            self._link.node.destroy_client(client)
+            self._link.waiter.destroy_client(client)
 
     @property
     def ready(self) -> bool:
@@ -194,7 +194,7 @@ class Action:
         under_way = _Goal(self._link.loop)
         request = self._kind.Impl.SendGoalService.Request(goal_id=under_way.message_id, goal=goal)
 
-        def answered(response: Any) -> None:  # in rclpy's thread, to save a crossing
+        def answered(response: Any) -> None:  # in the waiter's thread, to save a crossing
             if not response.accepted:
                 return
             if under_way.given_up:  # accepted after all: it must not run
@@ -208,8 +208,8 @@ class Action:
     def _ask_result(self, under_way: _Goal) -> None:
         request = self._kind.Impl.GetResultService.Request(goal_id=under_way.message_id)
         pending = self._result.call_async(request)
-        over = self._link.hand_over
-        pending.add_done_callback(lambda f: over(settle, under_way.result, f.result()))
+        soon = self._link.loop.call_soon_threadsafe
+        pending.add_done_callback(lambda f: soon(settle, under_way.result, f.result()))
 
     async def _wait_accepted(self, under_way: _Goal) -> None:
         limit = self._link.server_timeout

@@ -1,8 +1,8 @@
 """``tool_bridge``: the node that takes tool calls and publishes one result for each.
 
-The asyncio loop with the core and the tools runs in the main thread, rclpy in another one, and the
-intake of calls in a third. A call enters the loop through ``call_soon_threadsafe``; results are
-published from the loop.
+The asyncio loop with core and tools runs in the main thread, rclpy in another one, and what
+has to be quick in a third (``waiter.py``). A call enters the loop through
+``call_soon_threadsafe``; results are published from the loop.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from lerobot_tool_bridge.ros.arm import RosArm
 from lerobot_tool_bridge.ros.camera import RosCamera
 from lerobot_tool_bridge.ros.cdr import publish_json
 from lerobot_tool_bridge.ros.gimbal import RosGimbal
-from lerobot_tool_bridge.ros.intake import Batch, Intake
 from lerobot_tool_bridge.ros.joints import JointStates
 from lerobot_tool_bridge.ros.link import Link
 from lerobot_tool_bridge.ros.logs import RosHandler
 from lerobot_tool_bridge.ros.markers import Markers
 from lerobot_tool_bridge.ros.parameters import PARAMETERS
+from lerobot_tool_bridge.ros.waiter import Batch, Waiter
 from lerobot_tool_bridge.speech import make_speaker
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ class ToolBridge(ManagedNode):
 
     def configure(self) -> None:
         made = self._made
-        link = Link(self, self._loop, self.param("server_timeout"), self.param("cancel_limit"))
+        waiter = Waiter(self)
+        made.callback(waiter.close)
+        link = Link(
+            self, self._loop, waiter, self.param("server_timeout"), self.param("cancel_limit")
+        )
         self._link = link
         robot = Robot.load(self.param("robot")) if self.param("robot") else _NO_ROBOT
         robot = robot.without(p.strip() for p in self.param("without").split(",") if p.strip())
@@ -111,8 +115,8 @@ class ToolBridge(ManagedNode):
         self._dispatcher = dispatcher
         self._markers = Markers(link, robot, lambda: dispatcher.running)
         made.callback(self._markers.close)
-        topics = (("~/tool_calls", self._on_calls), ("~/cancel", self._on_cancel))
-        made.callback(Intake(self, topics, qos.COMMANDS).close)
+        waiter.subscribe("~/tool_calls", self._on_calls, qos.COMMANDS)
+        waiter.subscribe("~/cancel", self._on_cancel, qos.COMMANDS)
         # in groups of their own: one that waits for its answer must not hold up what brings it
         for name, answer in (("~/stop", self._on_stop), ("~/reset", self._on_reset)):
             group = ReentrantCallbackGroup()
@@ -248,7 +252,7 @@ class ToolBridge(ManagedNode):
             names.append(f"{entry.name} ({note})" if note else entry.name)
         log.info(f"{len(names)} tools: {', '.join(names) or 'none'}")
 
-    # --- in the intake's thread ---------------------------------------------------------------
+    # --- in the waiter's thread ---------------------------------------------------------------
 
     def _on_calls(self, batch: Batch) -> None:
         self._loop.call_soon_threadsafe(self._submit, batch)

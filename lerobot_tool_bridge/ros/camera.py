@@ -44,7 +44,7 @@ class RosCamera:
         self._infos: Polled | None = None
         self._known: Intrinsics | None = None  # where a still comes without
         if camera.still_service:
-            self._service = node.create_client(Trigger, camera.still_service)
+            self._service = link.waiter.client(Trigger, camera.still_service)
             self._stills = self._subscribe(CompressedImage, camera.still_topic)
             if camera.still_info:
                 self._infos = Polled(node, CameraInfo, camera.still_info, qos.STATES)
@@ -56,7 +56,7 @@ class RosCamera:
             if topic is not None:
                 topic.close()
         if self._service is not None:
-            self._link.node.destroy_client(self._service)
+            self._link.waiter.destroy_client(self._service)
         self._link.node.destroy_publisher(self._observations)
 
     async def still(self) -> Frame:

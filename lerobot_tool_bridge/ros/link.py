@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +10,10 @@ from rclpy.client import Client
 from rclpy.node import Node
 
 from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.ros.waiter import Waiter
 
 POLL = 0.003
 """Seconds between two looks at something that has no way to wake the loop."""
-
-_GIVE_WAY = 0.0001
 
 
 class Link:
@@ -24,6 +22,7 @@ class Link:
     Args:
         node: Spins in a thread of its own.
         loop: Runs in the main thread.
+        waiter: Brings the responses of the clients that it makes.
         server_timeout: Seconds for which a missing driver is waited for.
         cancel_limit: Seconds for which a cancel may stay unconfirmed.
     """
@@ -32,11 +31,13 @@ class Link:
         self,
         node: Node,
         loop: asyncio.AbstractEventLoop,
+        waiter: Waiter,
         server_timeout: float = 5.0,
         cancel_limit: float = 1.0,
     ) -> None:
         self.node = node
         self.loop = loop
+        self.waiter = waiter
         self.server_timeout = server_timeout
         self.cancel_limit = cancel_limit
 
@@ -48,7 +49,7 @@ class Link:
         Args:
             client: Its server should be ready.
             request: The request.
-            then: Called with the response in rclpy's thread, before the loop hears of it.
+            then: Called with the response in the waiter's thread, before the loop hears of it.
 
         Returns:
             The response, for the loop. Cancelling the future forgets the request.
@@ -60,7 +61,7 @@ class Link:
             response = future.result()
             if then is not None:
                 then(response)
-            self.hand_over(settle, answer, response)
+            self.loop.call_soon_threadsafe(settle, answer, response)
 
         def forget(future: asyncio.Future[Any]) -> None:
             if future.cancelled():
@@ -69,15 +70,6 @@ class Link:
         pending.add_done_callback(forward)
         answer.add_done_callback(forget)
         return answer
-
-    def hand_over(self, callback: Callable[..., object], *arguments: Any) -> None:
-        """Has the loop call something; called in rclpy's thread.
-
-        The executor would go on to build its next wait set, half a millisecond for which it
-        keeps the interpreter, while the loop waits for it. So this thread gives way first.
-        """
-        self.loop.call_soon_threadsafe(callback, *arguments)
-        time.sleep(_GIVE_WAY)
 
     async def until(self, ready: Callable[[], bool], limit: float) -> bool:
         """Polls a condition; False where it did not come true within the limit."""
