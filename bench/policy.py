@@ -88,7 +88,10 @@ class _Bridge:
 
 
 async def _turns() -> list[float]:
-    """Seconds of each turn: request, HTTP on this machine, reading, call, result."""
+    """Seconds of each turn: request, HTTP on this machine, reading, call, result.
+
+    What the stub does with a request is not the policy's: that is the model's place.
+    """
     stub = Stub(completion("", [call("calculator", {"expression": "17 * 23"})]))
     endpoint = Endpoint(Server(stub.url, "stub"))
     bridge = _Bridge()
@@ -96,7 +99,7 @@ async def _turns() -> list[float]:
 
     def said(message: dict[str, Any]) -> None:
         if message["role"] == "tool":
-            ends.append(time.perf_counter())
+            ends.append(time.perf_counter() - stub.served)
 
     settings = Settings(max_turns=20, system=SYSTEM)
     loop = bridge.loop = Loop(endpoint, bridge, settings, Conversation(10, 60_000, said))

@@ -35,9 +35,11 @@ class Entry:
     message: Message
     written: str = ""
     picture: str = ""
+    sent: Message = field(init=False)  # for servers; made once, sent with every request after
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.sent = for_openai(self.message)
         self.size = len(json.dumps(self.message, ensure_ascii=False))
 
 
@@ -127,7 +129,7 @@ class Conversation:
             elif text and entry.message.get("tool_calls"):
                 made.append({"role": role, "content": entry.written})
             else:
-                made.append(for_openai(entry.message))
+                made.append(entry.sent)
         return made
 
     def _entries(self) -> Iterator[Entry]:

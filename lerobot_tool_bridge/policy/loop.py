@@ -278,7 +278,12 @@ class Loop:
             return [], reply.content, "", wrong, ""
         if reply.calls:
             try:
-                message = decode({"role": "assistant", "tool_calls": list(reply.calls)})
+                # without ids: they get new ones, so it does not matter what is wrong with theirs
+                plain = [
+                    {k: v for k, v in c.items() if k != "id"} if type(c) is dict else c
+                    for c in reply.calls
+                ]
+                message = decode({"role": "assistant", "tool_calls": plain})
             except UnreadableMessage as error:
                 return [], reply.content, "", str(error), ""
             calls = [self._call(c, raw) for c, raw in zip(message.calls, reply.calls, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -45,6 +46,7 @@ class Stub:
     CUT = object()
 
     def __init__(self, *answers: Any) -> None:
+        self.served = 0.0  # seconds
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._answers = list(answers)
@@ -59,6 +61,7 @@ class Stub:
                 pass
 
             def do_POST(self) -> None:
+                begin = time.perf_counter()
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 stub.requests.append(body)
                 stub.headers.append(dict(self.headers))
@@ -69,6 +72,7 @@ class Stub:
                     stub.released.wait(answer)
                     answer = completion("too late")
                 self.reply(answer)
+                stub.served += time.perf_counter() - begin
 
             def reply(self, answer: Any) -> None:
                 number, headers, kind = 200, {}, "application/json"
