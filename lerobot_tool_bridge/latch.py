@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import time
+
+_LOOK = 0.2
 
 
 class Latch:
@@ -11,6 +15,9 @@ class Latch:
     ``threading.Event.set`` takes a lock that the interrupted code may hold already: a second
     signal right behind the first, or one that arrives inside ``wait``, would wait for itself for
     ever. ``SimpleQueue.put`` may be interrupted by itself.
+
+    A signal that arrives when Python has just looked for signals, and not yet gone to sleep, wakes
+    nobody; so ``wait`` looks again a few times a second.
     """
 
     def __init__(self) -> None:
@@ -27,9 +34,11 @@ class Latch:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set, at most ``timeout`` seconds; returns whether it is."""
-        if not self._set:
-            try:
-                self._queue.get(timeout=timeout)
-            except queue.Empty:
-                return self._set
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._set:
+            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            if left < 0:
+                return False
+            with contextlib.suppress(queue.Empty):
+                self._queue.get(timeout=left)
         return True

@@ -1,8 +1,7 @@
 """``chat``: talk to the virtual robot.
 
-Starts virtual robot, drivers, bridge and language policy on a ROS domain of their own (or on
-ROS_DOMAIN_ID, where it is set), and takes what you type as instructions; shows every call, its
-progress and its result, and the answer.
+Starts virtual robot, drivers, bridge and language policy on a ROS domain of their own, and takes
+what you type as instructions; shows every call, its progress and its result, and the answer.
 LLM_URL and LLM_MODEL (or --url, --model) choose an OpenAI-compatible server, LLM_API_KEY holds
 its key; without a server, the built-in policy of rules answers. Ctrl-C ends what runs, and
 the chat where nothing runs.
@@ -23,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from lerobot_tool_bridge.bringup import Bringup, NodeSpec, free_port
-from lerobot_tool_bridge.cli.demo import free_domain, make_room
+from lerobot_tool_bridge.cli.demo import make_room
+from lerobot_tool_bridge.cli.own_domain import own_domain
 from lerobot_tool_bridge.core.errors import LoadError
 from lerobot_tool_bridge.policy.chat import show_arguments
 
@@ -117,8 +117,8 @@ def _run(nodes: list[NodeSpec], instructions: Sequence[str], output: Path) -> in
             print(f"  ! {line.partition(']: ')[2] or line}", flush=True)
 
     processes = Processes(echo)
-    with Signals() as signals:
-        stack = Stack(nodes, processes, None if "ROS_DOMAIN_ID" in os.environ else free_domain())
+    with own_domain() as domain, Signals() as signals:
+        stack = Stack(nodes, processes, domain)
         begin = time.monotonic()
 
         def watch() -> None:
@@ -136,8 +136,9 @@ def _run(nodes: list[NodeSpec], instructions: Sequence[str], output: Path) -> in
             chat = _Chat(stack, signals, watch)
             chat.find()
             print(
-                f"Ready after {time.monotonic() - begin:.0f} s. Say what the robot should do, "
-                "such as: pick up the red cube and put it at 0.2, -0.1. An empty line ends it.",
+                f"Ready after {time.monotonic() - begin:.0f} s, on ROS_DOMAIN_ID {domain}. Say "
+                "what the robot should do, such as: pick up the red cube and put it at 0.2, "
+                "-0.1. An empty line ends it.",
                 flush=True,
             )
             return chat.talk(instructions)

@@ -12,7 +12,6 @@ import argparse
 import math
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import threading
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from lerobot_tool_bridge import share
 from lerobot_tool_bridge.bringup import Bringup, NodeSpec, free_port
+from lerobot_tool_bridge.cli.own_domain import own_domain
 from lerobot_tool_bridge.core.errors import LoadError
 from lerobot_tool_bridge.policy.script import Check, Script
 
@@ -105,7 +105,6 @@ def _run(nodes: list[NodeSpec], script: Path, checks: Sequence[Check], output: P
 
     from lerobot_tool_bridge.cli.stack import Processes, Signals, Stack
 
-    domain = free_domain()
     policy = NodeSpec(
         "scripted_policy",
         "scripted_policy",
@@ -123,7 +122,7 @@ def _run(nodes: list[NodeSpec], script: Path, checks: Sequence[Check], output: P
             p = marker.pose.position
             poses[marker.ns] = (p.x, p.y, p.z)
 
-    with Signals() as signals:
+    with own_domain() as domain, Signals() as signals:
         stack = Stack(nodes, processes, domain)
         stack.node.create_subscription(MarkerArray, "virtual_robot/objects", on_objects, 10)
         limit = time.monotonic() + _LIMIT
@@ -203,16 +202,3 @@ def make_room(output: Path) -> None:
             shutil.move(path, folder / path.name)
     except OSError as error:
         raise LoadError("bad_option", f"{output} can't be used: {error.strerror}.") from None
-
-
-def free_domain() -> int:
-    """A ROS domain in which nobody on this machine is: the first participant's port is free."""
-    for offset in range(100):
-        domain = 1 + (os.getpid() + offset) % 100
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.bind(("", 7400 + 250 * domain + 10))
-            except OSError:
-                continue
-            return domain
-    raise LoadError("bad_option", "all ROS domains of this machine are in use.")

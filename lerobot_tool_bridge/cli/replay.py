@@ -28,6 +28,8 @@ from lerobot_tool_bridge.policy.chat import failed, show_arguments
 from lerobot_tool_bridge.ports import Ports
 from lerobot_tool_bridge.robot import Robot
 
+_GATHER = 1.0
+"""Seconds without a new listener after which all are there; discovery takes half of that."""
 _GONE_LIMIT = 2.0
 _SPIN = 0.05
 _SHOWN = 160
@@ -146,11 +148,21 @@ def _play(episode: Episode, args: argparse.Namespace, ros_args: Sequence[str]) -
     try:
         if not find(client, interrupts):
             return 130 if interrupts else 3
+        _gather(client, interrupts)
         return _Player(client, args.speed, interrupts).play(episode)
     finally:
         client.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _gather(client: Any, interrupts: list[int]) -> None:
+    """Waits until nobody more turns up who listens: a recorder is to get the first call too."""
+    listeners, since = 0, time.monotonic()
+    while not interrupts and time.monotonic() - since < _GATHER:
+        client.spin(_SPIN)
+        if client.listeners != listeners:
+            listeners, since = client.listeners, time.monotonic()
 
 
 def _client(bridge: str, ros_args: Sequence[str]) -> Any:
@@ -170,6 +182,10 @@ def _client(bridge: str, ros_args: Sequence[str]) -> Any:
 
         def cancel_call(self, call_id: str) -> None:
             self._cancel.publish(String(data=call_id))
+
+        @property
+        def listeners(self) -> int:
+            return int(self._calls.get_subscription_count())
 
         def _on_result(self, message: String) -> None:
             result = json.loads(message.data)

@@ -30,6 +30,7 @@ from lerobot_tool_bridge.node.parameters import Param, file_warnings
 SHUTDOWN_LIMIT = 5.0
 """Seconds that a node may take to end what it is doing after SIGINT or SIGTERM."""
 
+_ENDS = (signal.SIGINT, signal.SIGTERM)
 _RETRY_PERIOD = 0.5
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 _FAILURE = TransitionCallbackReturn.FAILURE
@@ -285,7 +286,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
         The process's exit status.
     """
     stop = Latch()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ENDS:
         signal.signal(number, lambda *_: stop.set())
     try:
         spinning = Spinning(make, args, stop.set)
@@ -293,6 +294,7 @@ def run(make: Callable[[], ManagedNode], args: Sequence[str] | None = None) -> i
         return failed(error)
     spinning.node._ask_for_end = stop.set
     stop.wait()
+    _no_more_signals()
     spinning.close()
     return spinning.node.exit_status
 
@@ -316,7 +318,7 @@ def run_with_loop(
     async def work() -> int:
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _ENDS:
             loop.add_signal_handler(number, stop.set)
         try:
             spinning = Spinning(
@@ -329,7 +331,15 @@ def run_with_loop(
         await asyncio.to_thread(spinning.close)
         return spinning.node.exit_status
 
-    return asyncio.run(work())
+    status = asyncio.run(work())
+    _no_more_signals()  # the loop has put the defaults back
+    return status
+
+
+def _no_more_signals() -> None:
+    """Until the very end: Python would put its defaults back, and a late signal kill it then."""
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def failed(error: BridgeError) -> int:

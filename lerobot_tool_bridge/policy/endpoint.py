@@ -17,7 +17,7 @@ from typing import Any
 
 from lerobot_tool_bridge.core import strict_json
 from lerobot_tool_bridge.core.errors import BridgeError, Rejection
-from lerobot_tool_bridge.policy.within import within
+from lerobot_tool_bridge.core.within import within
 
 _MAX_ANSWER = 4 * 1024 * 1024
 _LONGEST_DELAY = 30.0

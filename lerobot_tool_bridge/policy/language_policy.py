@@ -27,6 +27,7 @@ from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import String
 
 from lerobot_tool_bridge import formats
+from lerobot_tool_bridge.core.within import within
 from lerobot_tool_bridge.node.diagnostics import OK, WARN
 from lerobot_tool_bridge.node.managed import ManagedNode, NodeError, run_with_loop
 from lerobot_tool_bridge.node.parameters import Param
@@ -43,7 +44,6 @@ from lerobot_tool_bridge.policy.loop import (
     Settings,
 )
 from lerobot_tool_bridge.policy.rules_server import MODEL, RulesServer
-from lerobot_tool_bridge.policy.within import within
 from lerobot_tool_bridge.ros import qos
 from lerobot_tool_bridge.ros.cdr import decode_string, publish_json
 

@@ -10,6 +10,7 @@ from rclpy.client import Client
 from rclpy.node import Node
 
 from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.core.within import within
 from lerobot_tool_bridge.ros.waiter import Waiter
 
 POLL = 0.003
@@ -99,8 +100,8 @@ class Link:
                 "Is its driver running?",
             )
         try:
-            return await asyncio.wait_for(self.request(client, request), limit)
-        except (asyncio.TimeoutError, TimeoutError):
+            return await within(limit, self.request(client, request))
+        except TimeoutError:
             raise ToolFailure(
                 "unavailable", f"{what} did not answer within {limit:g} s ({client.srv_name})."
             ) from None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lerobot_tool_bridge.core.errors import ToolFailure
+from lerobot_tool_bridge.core.within import within
 from lerobot_tool_bridge.ports import Ports
 
 _LIMIT = 0.1  # seconds: a picture does not wait for a part whose driver is not there
@@ -58,6 +59,6 @@ async def _read(answer: Any) -> Any:
     if answer is None:
         return None
     try:
-        return await asyncio.wait_for(answer, _LIMIT)
-    except (ToolFailure, asyncio.TimeoutError):
+        return await within(_LIMIT, answer)
+    except (ToolFailure, TimeoutError):
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-async def within(limit: float, work: Coroutine[Any, Any, T]) -> T:
+async def within(limit: float, work: Awaitable[T]) -> T:
     """Awaits for so many seconds at most.
 
     Up to Python 3.11, ``asyncio.wait_for`` loses a cancel that comes in the moment in which the
@@ -30,6 +30,6 @@ async def within(limit: float, work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-async def _end(task: asyncio.Task[Any]) -> None:
+async def _end(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
