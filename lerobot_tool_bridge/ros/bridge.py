@@ -267,12 +267,15 @@ class ToolBridge(ManagedNode):
     async def _on_stop(
         self, request: Trigger.Request, response: Trigger.Response
     ) -> Trigger.Response:
-        for action in self._actions:  # before anything else has its turn
-            action.cancel_all()
         dispatcher = self._dispatcher
         assert dispatcher is not None
+        # in this order: the loop has to know of the stop before it hears how the goals ended, and
+        # the drivers must not wait for the loop
+        ended = self._for_ros(dispatcher.stop)
+        for action in self._actions:
+            action.cancel_all()
         self.get_logger().warning("Stop: motion is refused until ~/reset.")
-        response.message = await self._for_ros(dispatcher.stop)
+        response.message = await ended
         response.success = response.message.startswith("stopped")
         if not response.success:
             self.get_logger().error(response.message)

@@ -269,10 +269,15 @@ def test_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_folder_is_let_go(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
-        Observations(tmp_path).save("cup", PNG, {})
-    assert len(os.listdir("/proc/self/fd")) == before
+    def open_here() -> int:
+        files = (f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd"))
+        return sum(os.path.exists(f) and os.path.realpath(f) == str(tmp_path) for f in files)
+
+    observations = Observations(tmp_path)
+    observations.save("cup", PNG, {})
+    assert open_here() == 1
+    del observations
+    assert open_here() == 0
 
 
 def test_memory_card_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
